@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The onay authors
+//
+// How much the senders may hand over, and what goes out at the end of a step.
+//
+// One pool of places, in messages and bytes. A place is used from the moment that it is granted until its delivery is
+// settled, so what a consumer holds never exceeds the pool, whatever a sender does. Unused grants also never exceed the
+// inbox's free records: an unconfirmed record can't make room.
+#include "core/consumer_core.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace onay::core {
+
+void consumer_core::grant() {
+  if (drain_ != drain_state::none || (stuck() >= config_.concurrency && config_.concurrency > 0)) {
+    return;
+  }
+  std::uint64_t used = 0, used_bytes = 0, unclaimed = 0;
+  std::vector<consumer_session*> all, needy;
+  for (auto& [id, s] : sessions_) {
+    used += s->counted_tag - s->returned;
+    used_bytes += s->counted_bytes - s->returned_bytes;
+    unclaimed += s->unused() + s->missing.value_count();
+    if (s->lowered_by == 0) {
+      all.push_back(s.get());
+      if (s->backlog > s->unused()) {
+        needy.push_back(s.get());
+      }
+    }
+  }
+  std::uint64_t free = config_.credit_max - std::min<std::uint64_t>(used, config_.credit_max);
+  free = std::min<std::uint64_t>(free, inbox_.free() - std::min<std::uint64_t>(unclaimed, inbox_.free()));
+  std::uint64_t free_bytes = config_.credit_bytes_max - std::min(used_bytes, config_.credit_bytes_max);
+
+  // Whoever has a backlog goes first; what nobody needs is granted all the same, so that the next message finds credit.
+  auto& turn = needy.empty() ? all : needy;
+  if (turn.empty()) {
+    return;
+  }
+  std::rotate(turn.begin(), turn.begin() + std::ptrdiff_t(grant_turn_ % turn.size()), turn.end());
+  bool short_of_credit = false;
+  for (std::size_t i = 0; i < turn.size(); ++i) {
+    auto& s = *turn[i];
+    const auto left = turn.size() - i;
+    const auto messages = free / left;
+    const auto unused_bytes = s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
+    const auto wanted = s.next_size > unused_bytes ? s.next_size - unused_bytes : 0;
+    const auto bytes = std::max(free_bytes / left, std::min(free_bytes, wanted));
+    short_of_credit = short_of_credit || (s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted));
+    grant_to(s, messages, bytes);
+    free -= messages;
+    free_bytes -= bytes;
+    grant_turn_ += messages > 0 ? 1 : 0;
+  }
+  if (short_of_credit) {
+    for (auto* s : all) {
+      if (s->backlog == 0) {
+        lower(*s);
+      }
+    }
+  }
+}
+
+void consumer_core::grant_to(consumer_session& s, std::uint64_t messages, std::uint64_t bytes) {
+  s.credit_tag += messages;
+  s.credit_bytes += bytes;
+  s.counted_tag = s.credit_tag;
+  s.counted_bytes = s.credit_bytes;
+}
+
+// Takes an idle grant back, but for one message. It counts until the sender has echoed the heartbeat that says so.
+void consumer_core::lower(consumer_session& s) {
+  if (s.unused() <= 1) {
+    return;
+  }
+  const auto per_message = (s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen)) / s.unused();
+  s.credit_tag = s.highest_seen + 1;
+  s.credit_bytes = s.bytes_seen + per_message;
+  s.lowered_by = s.beat.mark();
+  s.beat.send_soon();
+}
+
+// No more: what is on its way still counts.
+void consumer_core::withdraw(consumer_session& s) {
+  if (s.credit_tag > s.highest_seen) {
+    s.credit_tag = s.highest_seen;
+    s.credit_bytes = s.bytes_seen;
+    s.lowered_by = s.beat.mark();
+    s.beat.send_soon();
+  }
+}
+
+void consumer_core::give_place_back(consumer_session& s, std::uint64_t size) {
+  ++s.returned;
+  s.returned_bytes += size;
+}
+
+bool consumer_core::has_news(const consumer_session& s) const {
+  if (!s.accepted_now.empty() || !s.others_now.empty() || !s.started_now.empty() || s.late_now || s.ask_now) {
+    return true;
+  }
+  // A raise alone is told when it is worth a frame: an eighth of the pool, or all that the sender has.
+  const auto raise = s.credit_tag - std::min(s.credit_tag, s.told_tag);
+  const auto raise_bytes = s.credit_bytes - std::min(s.credit_bytes, s.told_bytes);
+  const auto told_unused = s.told_tag - std::min(s.told_tag, s.highest_seen);
+  return s.beat.sent() > 0 && ((raise > 0 && (raise >= config_.credit_max / 8 || told_unused == 0)) ||
+                               raise_bytes >= std::max<std::uint64_t>(config_.credit_bytes_max / 8, 1));
+}
+
+void consumer_core::flush(instant now) {
+  pump(now);
+  grant();
+  for (auto& [id, s] : sessions_) {
+    if (s->parting || !links_.ready(id)) {
+      continue;
+    }
+    if (s->beat.sent() > 0 && has_news(*s)) {
+      send_settle(now, *s);
+    }
+    if (s->beat.due(now.boot)) {
+      send_heartbeat(now, *s);
+    }
+  }
+}
+
+void consumer_core::send_settle(instant now, consumer_session& s) {
+  settle f;
+  f.session = s.id;
+  f.number = ++s.settle_number;
+  const bool expects = !s.accepted_now.empty() || !s.others_now.empty() || s.late_now || s.ask_now;
+  std::sort(s.accepted_now.begin(), s.accepted_now.end());
+  s.accepted_now.erase(std::unique(s.accepted_now.begin(), s.accepted_now.end()), s.accepted_now.end());
+  f.accepted = ranges::from(s.accepted_now);
+  std::sort(s.others_now.begin(), s.others_now.end());
+  s.others_now.erase(std::unique(s.others_now.begin(), s.others_now.end()), s.others_now.end());
+  for (auto tag : s.others_now) {
+    if (auto* t = s.tags.find(tag); t != nullptr && t->settled) {
+      f.others.push_back(item_of(tag, *t));
+    }
+  }
+  if (s.late_now) {
+    for (auto& l : s.late) {
+      if (l.mark == 0) {
+        l.mark = s.beat.mark();
+        f.late.push_back(l.item);
+        f.late.back().result = l.result;
+      }
+    }
+  }
+  std::sort(s.started_now.begin(), s.started_now.end());
+  f.started = ranges::from(s.started_now);
+  if (s.ask_now) {
+    auto asking = s.asking;
+    f.asked = ranges::from(asking);
+  }
+  f.credit_tag = s.credit_tag;
+  f.credit_bytes = s.credit_bytes;
+  f.credit_heartbeat = s.beat.sent();
+  if (s.lowered_by == 0) {
+    s.told_tag = s.credit_tag;
+    s.told_bytes = s.credit_bytes;
+  }
+  s.accepted_now.clear();
+  s.others_now.clear();
+  s.started_now.clear();
+  s.late_now = false;
+  s.ask_now = false;
+  frames.push_back({s.to, std::move(f)});
+  if (expects) {
+    s.beat.expect_answer(now.boot);
+  }
+}
+
+void consumer_core::send_heartbeat(instant now, consumer_session& s) {
+  const auto b = s.beat.next_beat(now.boot);
+  consumer_heartbeat h;
+  h.session = s.id;
+  h.number = b.number;
+  h.echo = b.echo;
+  h.answer_now = b.answer_now;
+  s.tags.for_each([&](std::uint64_t tag, slot& t) {
+    if (t.settled) {
+      h.settled.append(tag);
+    } else if (t.delivery != nullptr && t.delivery->at == held::stage::running) {
+      h.running.append(tag);
+    } else if (t.delivery != nullptr && t.delivery->at == held::stage::burying) {
+      h.burying.append(tag);
+    } else {
+      h.queued.append(tag);
+    }
+  });
+  auto asking = s.asking;
+  h.asked = ranges::from(asking);
+  h.credit_tag = s.told_tag = s.credit_tag;
+  h.credit_bytes = s.told_bytes = s.credit_bytes;
+  frames.push_back({s.to, std::move(h)});
+}
+
+time_point consumer_core::next_deadline() {
+  auto next = links_.next_deadline();
+  for (auto& [id, s] : sessions_) {
+    next = std::min({next, s->beat.lease_end(), links_.ready(id) ? s->beat.next_deadline() : never});
+  }
+  for (const auto* d : running_) {
+    if (!d->timed_out) {
+      next = std::min(next, d->timeout_at);
+    } else if (config_.abandon_after && d->at == held::stage::running) {
+      next = std::min(next, after(d->timeout_at, *config_.abandon_after));
+    }
+  }
+  for (const auto* d : waiting_) {
+    next = std::min(next, after(d->since, d->session->terms.lease));
+  }
+  if (alone_since_ != never && stuck() > 0) {
+    next = std::min(next, after(alone_since_, config_.attempt_timeout));
+  }
+  if (config_.age_max) {
+    for (const auto& a : away_) {
+      next = std::min(next, after(a.since, *config_.age_max));
+    }
+  }
+  return drain_ == drain_state::draining ? std::min(next, drain_deadline_) : next;
+}
+
+}  // namespace onay::core

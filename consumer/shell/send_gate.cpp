@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The onay authors
+#include "shell/send_gate.hpp"
+
+#include <utility>
+
+namespace onay::shell {
+
+send_gate::send_gate(std::uint64_t messages_max, std::uint64_t bytes_max, wake& reader)
+    : messages_max_(messages_max), bytes_max_(bytes_max), wake_(reader) {}
+
+// A message above the limit of bytes passes alone.
+bool send_gate::has_room(std::uint64_t bytes) const {
+  return messages_ == 0 || (messages_ < messages_max_ && bytes_ < bytes_max_ && bytes <= bytes_max_ - bytes_);
+}
+
+send_error send_gate::put(std::unique_lock<std::mutex> lock, submission&& s) {
+  ++messages_;
+  bytes_ += s.message->size();
+  items_.push_back(std::move(s));
+  const bool asleep = std::exchange(asleep_, false);
+  lock.unlock();
+  if (asleep) {
+    wake_.signal();
+  }
+  return send_error::none;
+}
+
+send_error send_gate::try_enter(submission s) {
+  std::unique_lock lock(mutex_);
+  if (closed_) {
+    return send_error::closed;
+  }
+  return has_room(s.message->size()) ? put(std::move(lock), std::move(s)) : send_error::would_block;
+}
+
+send_error send_gate::enter(submission s, std::optional<clock::time_point> end) {
+  std::unique_lock lock(mutex_);
+  const auto size = s.message->size();
+  if (!closed_ && !has_room(size)) {
+    const auto ready = [&] { return closed_ || has_room(size); };
+    ++waiting_;
+    if (end) {
+      changed_.wait_until(lock, *end, ready);
+    } else {
+      changed_.wait(lock, ready);
+    }
+    --waiting_;
+  }
+  if (closed_) {
+    return send_error::closed;
+  }
+  return has_room(size) ? put(std::move(lock), std::move(s)) : send_error::would_block;
+}
+
+void send_gate::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool send_gate::wait_idle(clock::time_point end) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  const bool idle = changed_.wait_until(lock, end, [&] { return messages_ == 0; });
+  --waiting_;
+  return idle;
+}
+
+void send_gate::leave(std::uint64_t messages, std::uint64_t bytes) {
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    messages_ -= messages;
+    bytes_ -= bytes;
+    notify = waiting_ > 0;
+  }
+  if (notify) {
+    changed_.notify_all();
+  }
+}
+
+send_gate::load send_gate::look() const {
+  const std::lock_guard lock(mutex_);
+  return {messages_, bytes_};
+}
+
+bool send_gate::take(std::vector<submission>& out) {
+  out.clear();
+  const std::lock_guard lock(mutex_);
+  asleep_ = false;
+  items_.swap(out);
+  return !out.empty();
+}
+
+bool send_gate::sleep() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = items_.empty();
+  return asleep_;
+}
+
+}  // namespace onay::shell

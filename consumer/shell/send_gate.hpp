@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The onay authors
+//
+// Where application threads hand messages to a sender's I/O thread, and wait while its limits are reached. Room and
+// mailbox share one lock, so a send takes it once.
+#pragma once
+
+#include "core/ledger.hpp"
+#include "shell/wake.hpp"
+
+#include <onay/sender.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace onay::shell {
+
+class send_gate {
+ public:
+  struct submission {
+    std::unique_ptr<core::stored_message> message;
+    std::optional<duration> deadline;
+  };
+  using clock = std::chrono::steady_clock;
+
+  send_gate(std::uint64_t messages_max, std::uint64_t bytes_max, wake& reader);
+
+  // --- any thread ---
+  // Takes room and hands the message over, in the order of the calls. Waits for room until `end` (nothing: for ever).
+  // `none`, `would_block` or `closed`.
+  send_error enter(submission s, std::optional<clock::time_point> end);
+  // A zero timeout: no clock is read.
+  send_error try_enter(submission s);
+  // Later sends are refused, waiting ones too.
+  void close();
+  // Until nothing is unsettled; false if something is at `end`.
+  bool wait_idle(clock::time_point end);
+  // Gives room back.
+  void leave(std::uint64_t messages, std::uint64_t bytes);
+  struct load {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] load look() const;
+
+  // --- the I/O thread; see mailbox.hpp ---
+  bool take(std::vector<submission>& out);
+  bool sleep();
+
+ private:
+  [[nodiscard]] bool has_room(std::uint64_t bytes) const;
+  send_error put(std::unique_lock<std::mutex> lock, submission&& s);
+
+  const std::uint64_t messages_max_;
+  const std::uint64_t bytes_max_;
+  wake& wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // room, closed, idle
+  std::vector<submission> items_;    // guarded by mutex_, like the rest
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t waiting_ = 0;        // threads in changed_
+  bool asleep_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace onay::shell
