@@ -24,8 +24,6 @@ int run_collector(const collector_options& options) {
   c.dead_letters = collect{};
   c.logical_id = options.logical_id;
   c.concurrency = 4;  // enough to have a write waiting for the disk and others on their way
-  // A letter carries the whole message and its record.
-  c.payload_max.bytes += std::uint64_t{1} << 20U;
 
   consumer collector(c, [letters](const delivery& d, context&) {
     letters->write(d);  // what it throws leaves the letter with its sender, who tries again

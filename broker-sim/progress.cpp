@@ -2,6 +2,7 @@
 // Copyright The onay authors
 #include "progress.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fmt/format.h>

@@ -28,6 +28,9 @@ class receipt_book {
   // Follows a message from now on: `called_at` is when `send` was called. From the sending thread.
   void follow(std::uint64_t message, time_point called_at, const receipt& ticket);
 
+  // For tests: as if that had been told.
+  void assume(std::uint64_t message, ending end) { endings_[message] = end; }
+
   [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t settled() const { return settled_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t dead_lettered() const { return dead_.load(std::memory_order_relaxed); }

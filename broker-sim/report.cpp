@@ -2,6 +2,7 @@
 // Copyright The onay authors
 #include "report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -13,6 +13,7 @@ namespace {
 constexpr auto tick = std::chrono::milliseconds(2);
 // A worker that exits by itself this often in a row won't do better the next time.
 constexpr unsigned refusals_max = 3;
+constexpr int usage_error = 2;
 
 }  // namespace
 
@@ -86,6 +87,10 @@ void supervisor::reap(slot& s, std::uint32_t worker, bool restart) {
     if (restart && s.refusals >= refusals_max && failure_.empty()) {
       failure_ = fmt::format("worker-{} ended by itself {} times in a row (exit code {})", worker + 1, refusals_max,
                              end->code);
+    }
+    if (restart && end->signal == 0 && end->code == usage_error && failure_.empty()) {
+      refused_settings_ = true;
+      failure_ = fmt::format("worker-{} refused its settings", worker + 1);
     }
     restart = restart && failure_.empty();
   }

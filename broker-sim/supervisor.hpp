@@ -53,6 +53,8 @@ class supervisor {
   [[nodiscard]] std::uint64_t overdue() const { return overdue_; }
   // Why it gave up restarting: a worker that refuses to run. Empty while all is well.
   [[nodiscard]] std::string failure() const;
+  // The failure is that the workers call their command line wrong.
+  [[nodiscard]] bool refused_settings() const { return refused_settings_; }
   // All lives so far.
   [[nodiscard]] std::vector<life> lives() const;
 
@@ -65,6 +67,7 @@ class supervisor {
   settings settings_;
   std::atomic<bool> killing_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> refused_settings_ = false;
   std::atomic<std::int64_t> patience_us_ = 0;
   std::atomic<std::uint64_t> kills_ = 0, crashes_ = 0, overdue_ = 0;
   mutable std::mutex mutex_;

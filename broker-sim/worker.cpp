@@ -76,7 +76,7 @@ consumer_options to_consumer(const worker_options& o) {
   for (const auto& address : o.connect) c.endpoints.push_back(connect(address));
   for (const auto& address : o.bind) c.endpoints.push_back(bind(address));
   c.handler = idempotence::idempotent;
-  if (o.dead_letters.empty()) {
+  if (o.discard) {
     c.dead_letters = discard{};
   } else {
     c.dead_letters = dead_letter_to{connect(o.dead_letters)};

@@ -31,7 +31,8 @@ struct worker_settings {
 struct worker_options {
   worker_settings settings;
   std::vector<std::string> connect, bind;      // upstream endpoints
-  std::string dead_letters;                    // the collector's; empty: they are discarded
+  std::string dead_letters;                    // the collector's
+  bool discard = false;                        // instead
   std::string logical_id;
   std::vector<std::string> poison_keys;
   key_style style = key_style::numbered;
@@ -45,8 +46,5 @@ struct worker_options {
 
 // Runs until SIGINT or SIGTERM; the exit code.
 int run_worker(const worker_options& options);
-
-// Settings as arguments of `broker-sim worker`.
-[[nodiscard]] std::vector<std::string> to_arguments(const worker_settings& settings);
 
 }  // namespace onay::sim

@@ -137,9 +137,9 @@ void consumer_core::handle_buried(instant now, held* d) {
 
 void consumer_core::handle(instant now, consumer_session& s, const settled& f) {
   for (const auto& r : f.accepted.list()) {
-    for (auto tag = std::max<std::uint64_t>(r.first, 1); tag <= std::min(r.last, s.highest_seen); ++tag) {
+    s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot&) {
       confirm_tag(now, s, tag, settlement::accept, verdict::applied, {});
-    }
+    });
   }
   for (const auto& item : f.others) {
     confirm_tag(now, s, item.tag, item.kind, item.verdict, item.record);

@@ -4,6 +4,7 @@
 
 #include "core/hash.hpp"
 
+
 #include <cassert>
 
 namespace onay::core {
@@ -117,6 +118,11 @@ void ledger::condemn(stored_message* m, reason why, error_class cls, std::string
   }
 }
 
+void ledger::bury(stored_message* m) {
+  take_from_where_it_is(m);
+  m->where = stored_message::place::burying;
+}
+
 void ledger::settle(stored_message* m) {
   assert(m->where != stored_message::place::settled);
   take_from_where_it_is(m);
@@ -155,6 +161,7 @@ void ledger::take_from_where_it_is(stored_message* m) {
   switch (m->where) {
     case stored_message::place::ready:
       // Only messages that came back can be taken out of turn: a fresh one has never left, so nobody can settle it.
+      assert((m->heap_index != indexed_heap<stored_message, older>::nowhere));
       again_.remove(m);
       --ready_count_;
       ready_bytes_ -= m->size();
@@ -163,6 +170,7 @@ void ledger::take_from_where_it_is(stored_message* m) {
       parked_.remove(m);
       break;
     case stored_message::place::delivered:
+    case stored_message::place::burying:
     case stored_message::place::settled:
       break;
   }

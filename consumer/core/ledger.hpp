@@ -28,6 +28,7 @@ struct stored_message {
     ready,      // due; waits for credit
     parked,     // waits for its time
     delivered,  // named by an open tag of some session
+    burying,    // its letter is on this sender's own dead-letter link
     settled,    // accepted late; an open tag elsewhere still names its number
   };
 
@@ -112,6 +113,7 @@ class ledger {
   void make_ready(stored_message* m);               // from delivered or parked
   void park(stored_message* m, time_point due);     // from delivered
   void condemn(stored_message* m, reason why, error_class cls, std::string_view text);
+  void bury(stored_message* m);                     // from parked: on its way over the sender's own link
   void settle(stored_message* m);                   // the key may be sent anew; the number is held until `remove`
   void remove(stored_message* m);                   // of a settled one: frees it
   void handle_time(time_point now);                 // parked messages that are due become ready

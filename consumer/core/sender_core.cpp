@@ -185,11 +185,7 @@ void sender_core::handle(instant now, sender_session& s, const consumer_heartbea
   s.credit_tag = h.credit_tag;
   s.credit_bytes = h.credit_bytes;
   for (const auto& r : h.running.list()) {
-    for (auto tag = std::max<std::uint64_t>(r.first, 1); tag <= std::min(r.last, s.highest_tag); ++tag) {
-      if (auto* t = s.tags.find(tag)) {
-        t->started = true;
-      }
-    }
+    s.tags.for_each_in(r.first, r.last, [](std::uint64_t, slot& t) { t.started = true; });
   }
   if (!h.asked.empty()) {
     confirm_starts(s, h.asked, nullptr);
@@ -381,6 +377,9 @@ void sender_core::abandon_all(instant now) {
 
 time_point sender_core::next_deadline() const {
   auto next = std::min(links_.next_deadline(), ledger_.next_due());
+  if (config_.buries_itself && !closing_ && !anyone_buries() && ledger_.held() > 0) {
+    next = std::min(next, next_burial_scan_);
+  }
   for (const auto& [id, s] : sessions_) {
     next = std::min({next, s->beat.lease_end(), links_.ready(id) && !s->leaving ? s->beat.next_deadline() : never});
   }

@@ -136,12 +136,27 @@ class sender_core {
   // Says BYE to every peer; nothing more is handed over.
   void begin_close(instant now);
   [[nodiscard]] bool close_done() const { return closing_ && sessions_.empty(); }
+  // This sender's own dead-letter link has confirmed it.
+  void handle_buried(instant now, std::uint64_t number);
+  // What that link could take now. Call before `flush`.
+  void set_burial_room(std::uint64_t messages, std::uint64_t bytes) {
+    burial_room_ = messages;
+    burial_room_bytes_ = bytes;
+  }
   // Ends every unsettled message as `unknown`.
   void abandon_all(instant now);
 
   // --- outputs ---
   std::vector<outgoing> frames;
   std::vector<finished> finished_messages;
+  // Send their dead letters over this sender's own link: `buries_itself` only. Valid until the next call.
+  struct burial_request {
+    message_id id;
+    const stored_message* message;
+    reason why;
+    retry_record record;
+  };
+  std::vector<burial_request> burials;
   // Changes after every input and flush.
   [[nodiscard]] time_point next_deadline() const;
   [[nodiscard]] std::vector<route> wants_writable() const { return links_.wants_writable(); }
@@ -181,6 +196,8 @@ class sender_core {
   void send_heartbeat(instant now, sender_session& s);
   void set_aside(stored_message* m, bool too_large);
   void take_back_aside();
+  void bury_what_nobody_can(instant now);
+  [[nodiscard]] bool anyone_buries() const;
 
   sender_config config_;
   links links_;
@@ -203,6 +220,8 @@ class sender_core {
   std::unordered_map<std::uint64_t, lost_start> lost_starts_;
   std::vector<std::uint64_t> overdue_;        // numbers set aside: no connected consumer can bury them
   std::vector<std::uint64_t> undeliverable_;  // numbers set aside: larger than every consumer takes
+  std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0;
+  time_point next_burial_scan_{};
   std::string refused_by_peer_;
   time_point last_step_ = never;
   bool closing_ = false;

@@ -29,6 +29,7 @@ void sender_core::flush(instant now) {
   }
   if (!closing_) {
     deliver_what_fits(now);
+    bury_what_nobody_can(now);
   }
   for (auto& [id, s] : sessions_) {
     if (links_.ready(id) && !s->leaving && s->beat.due(now.boot)) {
@@ -248,24 +249,6 @@ void sender_core::send_heartbeat(instant now, sender_session& s) {
   h.epoch = config_.epoch;
   h.lowest_held = ledger_.lowest_held();
   frames.push_back({s.to, std::move(h)});
-}
-
-// No connected consumer can take it: out of the others' way, until somebody new connects.
-void sender_core::set_aside(stored_message* m, bool too_large) {
-  ledger_.pop_front();
-  ledger_.park(m, never);
-  (too_large ? undeliverable_ : overdue_).push_back(m->number);
-}
-
-void sender_core::take_back_aside() {
-  for (auto* list : {&overdue_, &undeliverable_}) {
-    for (auto number : *list) {
-      if (auto* m = ledger_.find(number)) {
-        ledger_.make_ready(m);
-      }
-    }
-    list->clear();
-  }
 }
 
 }  // namespace onay::core

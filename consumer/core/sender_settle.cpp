@@ -37,11 +37,7 @@ void sender_core::handle(instant now, sender_session& s, const settle& f) {
     }
   }
   for (const auto& r : f.started.list()) {
-    for (auto tag = std::max<std::uint64_t>(r.first, 1); tag <= std::min(r.last, s.highest_tag); ++tag) {
-      if (auto* t = s.tags.find(tag)) {
-        t->started = true;
-      }
-    }
+    s.tags.for_each_in(r.first, r.last, [](std::uint64_t, slot& t) { t.started = true; });
   }
   confirm_starts(s, f.asked, &answer.confirmed);
   // A raise that was made before the newest heartbeat that we read may have been taken back by that.
@@ -60,21 +56,18 @@ void sender_core::apply_ranges(instant now, sender_session& s, const ranges& acc
       ++counters_.bad_frames;
       continue;
     }
-    for (auto tag = r.first; tag <= r.last; ++tag) {
-      auto* found = s.tags.find(tag);
-      if (found == nullptr) {
-        continue;  // a repeated settlement: closed already
-      }
-      const auto t = *found;
+    // A tag that isn't open any more was settled the first time that this was said.
+    s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot& open) {
+      const auto t = open;
       if (t.message != nullptr) {
         if (t.message->condemned) {
           ++counters_.stale_verdicts;
-          continue;  // no accept settles it
+          return;  // no accept settles it
         }
         finish_accepted(now, t.message, {});
       }
       close_tag(s, tag, t);
-    }
+    });
     answer.append(r);
   }
 }
@@ -217,16 +210,15 @@ settled_late sender_core::apply_late(instant now, sender_session& s, const late_
 
 void sender_core::confirm_starts(sender_session& s, const ranges& asked, ranges* confirmed) {
   for (const auto& r : asked.list()) {
-    for (auto tag = std::max<std::uint64_t>(r.first, 1); tag <= std::min(r.last, s.highest_tag); ++tag) {
-      auto* t = s.tags.find(tag);
-      if (t == nullptr || t->message == nullptr || t->message->condemned) {
-        continue;
+    s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot& t) {
+      if (t.message == nullptr || t.message->condemned) {
+        return;
       }
-      t->confirmed = true;
+      t.confirmed = true;
       if (confirmed != nullptr) {
         confirmed->append(tag);
       }
-    }
+    });
   }
 }
 

@@ -101,6 +101,26 @@ class sequence_table {
     }
   }
 
+  // Those in [first, last], in rising order, at a cost that follows the live entries and not the span.
+  // `visit(number, T&)` may erase that number, and nothing else.
+  template <class F>
+  void for_each_in(std::uint64_t first, std::uint64_t last, F&& visit) {
+    if (may_straggle(first)) {
+      for (auto it = stragglers_.lower_bound(first); it != stragglers_.end() && it->first <= last;) {
+        auto at = it++;
+        visit(at->first, at->second);
+      }
+    }
+    for (std::uint64_t n = std::max(first, base_); n <= last && in_ring(n); n = std::max(n + 1, base_)) {
+      if (T& slot = ring_[n & mask()]; static_cast<bool>(slot)) {
+        visit(n, slot);
+      }
+      if (n == last) {
+        break;  // the number after the highest would start over
+      }
+    }
+  }
+
   void clear() {
     ring_.clear();
     stragglers_.clear();

@@ -9,12 +9,13 @@ namespace onay::shell {
 
 namespace {
 
-constexpr std::size_t ipc_path_max = 107;    // sun_path with its terminator
+constexpr std::size_t ipc_path_max = 107;  // sun_path with its terminator
 constexpr std::size_t inproc_name_max = 255;
 
 bool plain_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_';
   });
 }
 

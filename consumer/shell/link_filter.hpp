@@ -18,7 +18,7 @@ namespace onay::shell {
 struct filtered_frame {
   enum class direction { in, out };
   direction way = direction::in;
-  core::route where;  // from whom, or to whom
+  core::route where;                                // from whom, or to whom
   core::frame_type type = core::frame_type::error;  // the first element; 0 if that can't be read
   std::string bytes;
 };

@@ -73,7 +73,8 @@ class link_io {
       bytes += body_.size();
       const std::string_view view(static_cast<const char*>(body_.data()), body_.size());
       if (filter_ != nullptr) {
-        filter_->submit(now.boot, {filtered_frame::direction::in, from_, core::frame_type(type_of(view)), std::string(view)});
+        filter_->submit(now.boot,
+                        {filtered_frame::direction::in, from_, core::frame_type(type_of(view)), std::string(view)});
       } else {
         feed_body(now, view);
       }
@@ -89,7 +90,8 @@ class link_io {
       for (const auto& f : core_.frames) {
         wire::encode(f.frame, scratch_);
         if (filter_ != nullptr) {
-          filter_->submit(now.boot, {filtered_frame::direction::out, f.to, core::frame_type(f.frame.index() + 1), scratch_});
+          filter_->submit(now.boot,
+                          {filtered_frame::direction::out, f.to, core::frame_type(f.frame.index() + 1), scratch_});
         } else if (!sockets_.send(f.to, scratch_)) {
           unsendable_.push_back(f.to);
         }
@@ -172,7 +174,8 @@ class link_io {
     feed(now, from_, view, nullptr);
   }
 
-  void feed(core::instant now, const core::route& from, std::string_view view, const std::shared_ptr<const void>& buffer) {
+  void feed(core::instant now, const core::route& from, std::string_view view,
+            const std::shared_ptr<const void>& buffer) {
     if (auto bad = wire::decode(view, frame_)) {
       core_.handle_unreadable(now, from, bad->type, bad->session, std::move(bad->text));
       return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// What other threads hand to an I/O thread. A mutex around a vector that the reader swaps: a post is an uncontended lock
-// and a move, and a busy reader takes hundreds at once. A lock-free ring was rejected: its bound would have to be
+// What other threads hand to an I/O thread. A mutex around a vector that the reader swaps: a post is an uncontended
+// lock and a move, and a busy reader takes hundreds at once. A lock-free ring was rejected: its bound would have to be
 // decided here, while the bounds are the callers' (unsettled messages, dispatched deliveries).
 #pragma once
 

@@ -147,8 +147,9 @@ sender_options validated(sender_options o, bool own_context) {
 consumer_options validated(consumer_options o, bool own_context) {
   require_endpoints(o.endpoints, own_context);
   if (o.handler != idempotence::idempotent && o.handler != idempotence::not_idempotent) {
-    throw configuration_error("handler", "unstated", "it must be idempotent or not_idempotent",
-                              "Only the application knows whether an attempt whose outcome is unknown may be repeated.");
+    throw configuration_error(
+        "handler", "unstated", "it must be idempotent or not_idempotent",
+        "Only the application knows whether an attempt whose outcome is unknown may be repeated.");
   }
   if (std::holds_alternative<std::monostate>(o.dead_letters)) {
     throw configuration_error("dead_letters", "{}", "it must be dead_letter_to, discard or collect",
@@ -164,7 +165,8 @@ consumer_options validated(consumer_options o, bool own_context) {
   }
   require_range<std::uint64_t>("concurrency", o.concurrency, 1, 4096, "Leave it out for one handler a processor.");
   if (o.credit_max < o.concurrency) {
-    throw configuration_error("credit_max", text_of(o.credit_max), "at least concurrency (" + text_of(o.concurrency) + ")",
+    throw configuration_error("credit_max", text_of(o.credit_max),
+                              "at least concurrency (" + text_of(o.concurrency) + ")",
                               "With less, handlers would never all have work.");
   }
   require_bytes("payload_max", o.payload_max, gibibyte);

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t dead_letter_overhead_max = 128U << 10U;
 [[nodiscard]] std::uint64_t largest_message(const sender_options& o);
 [[nodiscard]] std::uint64_t largest_message(const consumer_options& o);
 
-// The largest frame that a socket has to let in: a message of that size alone in its frame, or a peer's whole state. Far
-// too much rather than a little too small: libzmq answers a larger frame by closing the connection for good.
+// The largest frame that a socket has to let in: a message of that size alone in its frame, or a peer's whole state.
+// Far too much rather than a little too small: libzmq answers a larger frame by closing the connection for good.
 [[nodiscard]] inline std::uint64_t largest_frame(std::uint64_t message) {
   return (message < (16U << 20U) ? (16U << 20U) : message) + (1U << 20U);
 }

@@ -24,7 +24,8 @@ using command = std::function<void(core::instant)>;
 // doesn't answer within `patience`: whoever asks for a status must not hang with it. (std::promise would do, but its
 // exceptions cross into a library that thread sanitizers can't see.)
 template <class R>
-std::optional<R> ask(mailbox<command>& mail, std::function<R(core::instant)> answer, std::chrono::milliseconds patience) {
+std::optional<R> ask(mailbox<command>& mail, std::function<R(core::instant)> answer,
+                     std::chrono::milliseconds patience) {
   struct slot {
     std::mutex mutex;
     std::condition_variable changed;

@@ -69,9 +69,7 @@ bool receipt_state::publish(const settled_message* m) {
   return callbacks_ != nullptr;
 }
 
-const settled_message* receipt_state::wait() {
-  return wait_until(std::chrono::steady_clock::time_point::max());
-}
+const settled_message* receipt_state::wait() { return wait_until(std::chrono::steady_clock::time_point::max()); }
 
 const settled_message* receipt_state::wait_until(std::chrono::steady_clock::time_point end) {
   if (const auto* m = poll()) {

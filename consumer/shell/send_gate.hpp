@@ -64,7 +64,7 @@ class send_gate {
   std::vector<submission> items_;    // guarded by mutex_, like the rest
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
-  std::uint32_t waiting_ = 0;        // threads in changed_
+  std::uint32_t waiting_ = 0;  // threads in changed_
   bool asleep_ = false;
   bool closed_ = false;
 };

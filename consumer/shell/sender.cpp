@@ -146,7 +146,8 @@ close_report sender::impl::close(duration deadline) {
 }
 
 sender_status sender::impl::status() {
-  auto answer = shell::ask<sender_status>(commands_, [this](core::instant) { return look(); }, status_patience);
+  auto answer = shell::ask<sender_status>(
+      commands_, [this](core::instant) { return look(); }, status_patience);
   const std::lock_guard lock(final_mutex_);
   if (answer) {
     final_ = std::move(*answer);

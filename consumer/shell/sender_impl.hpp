@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// A sender's threads: the application's, which hand messages through the gate; one I/O thread, which owns the sockets and
-// the core; and one for callbacks, once there are any.
+// A sender's threads: the application's, which hand messages through the gate; one I/O thread, which owns the sockets
+// and the core; and one for callbacks, once there are any.
 #pragma once
 
 #include "core/sender_core.hpp"
@@ -89,7 +89,7 @@ class sender::impl {
   std::uint64_t freed_ = 0, freed_bytes_ = 0;  // this turn's
   std::uint64_t unknown_ = 0;                  // receipts that ended as such
   time_point last_timers_ = time_point::min();
-  time_point part_until_ = core::never;        // closing: how long BYE_OK is waited for
+  time_point part_until_ = core::never;  // closing: how long BYE_OK is waited for
 
   const std::vector<std::string> addresses_;
 
@@ -97,9 +97,9 @@ class sender::impl {
   std::optional<close_report> closed_;
 
   std::mutex final_mutex_;
-  sender_status final_;     // guarded by final_mutex_; the last one, once the I/O thread has ended
+  sender_status final_;  // guarded by final_mutex_; the last one, once the I/O thread has ended
 
-  std::thread io_;          // last: everything above is there before it starts
+  std::thread io_;  // last: everything above is there before it starts
 };
 
 }  // namespace onay

@@ -107,7 +107,8 @@ zmq::socket_t socket_set::open(const endpoint& where) {
     // Credit is the bound. A high-water mark would drop or block behind its back, in the middle of a command.
     set(s, ZMQ_SNDHWM, 0);
     set(s, ZMQ_RCVHWM, 0);
-    set(s, ZMQ_MAXMSGSIZE, std::int64_t(std::min<std::uint64_t>(largest_frame_, std::numeric_limits<std::int64_t>::max())));
+    set(s, ZMQ_MAXMSGSIZE,
+        std::int64_t(std::min<std::uint64_t>(largest_frame_, std::numeric_limits<std::int64_t>::max())));
     set(s, ZMQ_HANDSHAKE_IVL, handshake_ms);
     set(s, ZMQ_TCP_KEEPALIVE, 1);
     set(s, ZMQ_TCP_KEEPALIVE_IDLE, 30);
@@ -150,7 +151,8 @@ std::vector<core::route> socket_set::connections() const {
 }
 
 bool socket_set::binds() const {
-  return std::any_of(sockets_.begin(), sockets_.end(), [](const socket& s) { return s.where.how == endpoint::mode::bind; });
+  return std::any_of(sockets_.begin(), sockets_.end(),
+                     [](const socket& s) { return s.where.how == endpoint::mode::bind; });
 }
 
 // The last part of what has begun to arrive; false if there was none, or more than one.
@@ -171,7 +173,8 @@ socket_set::received socket_set::receive(core::route& from, zmq::message_t& body
     auto& s = sockets_[index];
     const bool binds = s.where.how == endpoint::mode::bind;
     const bool got = receive_part(s.handle, binds ? id_ : body);
-    // Asking an empty socket costs a system call, so one that has frames is read for a while before the next has its turn.
+    // Asking an empty socket costs a system call, so one that has frames is read for a while before the next has its
+    // turn.
     if (!got || ++streak_ >= streak_max) {
       streak_ = 0;
       turn_ = turn_ + 1 == sockets_.size() ? 0 : turn_ + 1;
@@ -223,7 +226,8 @@ void socket_set::watch(std::vector<zmq::pollitem_t>& items, const std::vector<co
   }
 }
 
-void socket_set::writable(const std::vector<zmq::pollitem_t>& items, std::size_t first, std::vector<core::route>& out) const {
+void socket_set::writable(const std::vector<zmq::pollitem_t>& items, std::size_t first,
+                          std::vector<core::route>& out) const {
   out.clear();
   for (std::size_t i = 0; i < sockets_.size() && first + i < items.size(); ++i) {
     if ((items[first + i].revents & ZMQ_POLLOUT) != 0) {

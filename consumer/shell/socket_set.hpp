@@ -67,7 +67,7 @@ class socket_set {
     zmq::socket_t handle;
     time_point down_since = core::never;  // a DEALER without a connection
     bool down = false;
-    duration patience{};                  // until it is made anew; jittered
+    duration patience{};  // until it is made anew; jittered
   };
 
   zmq::socket_t open(const endpoint& where);
@@ -78,7 +78,7 @@ class socket_set {
   std::minstd_rand spread_;  // of reconnection times, so that a herd of workers doesn't dial in step
   std::vector<socket> sockets_;
   std::vector<std::string> addresses_;
-  std::size_t turn_ = 0;    // whose turn it is to be read, and for how many frames already
+  std::size_t turn_ = 0;  // whose turn it is to be read, and for how many frames already
   std::size_t streak_ = 0;
   zmq::message_t id_;
 };

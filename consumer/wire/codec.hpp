@@ -31,7 +31,7 @@ inline constexpr std::size_t logical_id_size_max = 255;
 
 // What one frame may hold in any case, however short its items are. A reader that takes such a frame and keeps within
 // four times its size plus 1 MiB of memory refuses denser ones, so a writer splits there. Plain ranges: 65,536 a list
-// and 100,000 a frame.
+// and 80,000 a frame.
 inline constexpr std::size_t deliveries_per_frame = 2'048;
 inline constexpr std::size_t settlements_per_frame = 16'384;  // `others` and `late` together
 inline constexpr std::size_t answers_per_frame = 4'096;       // of `SETTLED`, the same
@@ -46,7 +46,8 @@ struct decode_limits {
 // the same type as what it held. Counts, sizes and nesting are checked before anything is allocated; memory taken is at
 // most proportional to `bytes`. Unknown trailing fields are ignored; bytes after the command are not.
 // A DELIVER whose frame is sound but one of whose documents isn't decodes; that item's `state` says so.
-[[nodiscard]] std::optional<unreadable> decode(std::string_view bytes, core::frame& out, const decode_limits& limits = {});
+[[nodiscard]] std::optional<unreadable> decode(std::string_view bytes, core::frame& out,
+                                               const decode_limits& limits = {});
 
 // Headers as the document carries them: a flat array of name, value, name, value.
 [[nodiscard]] std::string encode_headers(std::span<const header> headers);

@@ -33,7 +33,7 @@ class cursor {
   [[nodiscard]] bool at_end() const { return at_ == end_; }
   [[nodiscard]] bool next_is_nil() const { return at_ != end_ && *at_ == 0xc0; }
 
-  // Every read returns false when the next value is something else or isn't all there. The position is meaningless then.
+  // Every read returns false when the next value is something else or isn't all there. The position means nothing then.
 
   // Takes a nil if the next value is one.
   bool read_nil() {

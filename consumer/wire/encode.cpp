@@ -5,7 +5,6 @@
 #include "wire/codec.hpp"
 #include "wire/writer.hpp"
 
-#include <type_traits>
 #include <variant>
 
 namespace onay::wire {

@@ -23,9 +23,10 @@ class fields {
  public:
   static constexpr std::uint64_t uint_max = std::numeric_limits<std::uint64_t>::max();
 
-  // Strings are copied at most once, which the fourth of the four times is for.
+  // The lists may take half of what a frame may cost (see codec.hpp). The other half is for strings that are copied:
+  // each byte once, and what an allocator rounds short ones up to.
   fields(std::string_view bytes, const decode_limits& limits)
-      : in_(bytes), limits_(limits), memory_(3 * std::uint64_t{bytes.size()} + (1U << 20U)) {}
+      : in_(bytes), limits_(limits), memory_(2 * std::uint64_t{bytes.size()} + (1U << 20U)) {}
 
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] const char* failed_field() const { return field_; }

@@ -144,8 +144,8 @@ class writer {
   }
 
  private:
-  // msgpack has no sizes above 32 bits. Every option that bounds a message is far below; a larger one here is a bug, and
-  // a frame whose sizes are wrong would look like an attack to its reader.
+  // msgpack has no sizes above 32 bits. Every option that bounds a message is far below; a larger one here is a bug,
+  // and a frame whose sizes are wrong would look like an attack to its reader.
   static std::uint32_t narrow(std::size_t size) {
     if (size > std::numeric_limits<std::uint32_t>::max()) {
       throw std::length_error("onay: more than 4 GiB in one field of a frame");

@@ -21,6 +21,10 @@ class context_t;
 
 namespace onay {
 
+namespace shell {
+struct access;
+}
+
 /// Whether the handler may be repeated when it is unknown if its effect happened. There is no default: only the
 /// application knows.
 enum class idempotence {
@@ -75,7 +79,7 @@ struct consumer_options {
   bool unclassified_is_transient = false;  ///< what a handler throws is `permanent` unless this is set
 
   std::uint32_t inbox_max = 1'000'000;     ///< operation keys remembered; confirmed ones make room, oldest first
-  byte_size result_max = {64U << 10U};      ///< a handler's result
+  byte_size result_max = {64U << 10U};      ///< a handler's result; at most 8 MiB
   std::uint32_t dead_letters_max = 1'024;  ///< condemned messages being buried at once; others wait at their sender
 
   std::size_t io_threads = 1;              ///< of the ZeroMQ context made when none is handed in; 1 to 16
@@ -144,8 +148,8 @@ using async_handler = std::function<void(delivery, context)>;
 /// Anything they throw is caught and is a failure of class `permanent`.
 ///
 /// Thread safety: all members from any thread, `stop` also from inside a handler (it then returns at once, and the
-/// drain goes on behind it). May be destroyed in any state, but not from inside its own handler: drop the last
-/// reference elsewhere.
+/// drain goes on behind it). May be destroyed in any state, also from inside its own handler: that handler then runs to
+/// its end, its outcome may come too late to be told, and the threads end behind it.
 /// Errors: the constructor throws `configuration_error` or `setup_error`; later outcomes are values.
 class consumer {
  public:
@@ -175,12 +179,15 @@ class consumer {
   void resume();
 
   [[nodiscard]] consumer_status status() const;
-  /// The addresses that are bound, with the real port where "*" was asked for; connected ones as given.
+  /// The addresses that are bound, with the real port where "*" was asked for; connected ones as given. In the order of
+  /// `endpoints`, that of the dead-letter endpoint last.
   [[nodiscard]] std::vector<std::string> addresses() const;
 
  private:
+  friend struct shell::access;
   class impl;
-  std::unique_ptr<impl> impl_;
+  explicit consumer(std::shared_ptr<impl> i);
+  std::shared_ptr<impl> impl_;  // shared with its threads
 };
 
 /// Stops a consumer when the process gets SIGINT or SIGTERM: a drain with `deadline`; a second signal cuts the drain

@@ -82,9 +82,9 @@ class context {
 
  private:
   friend struct shell::run;
-  context(shell::run& r, std::uint32_t attempt, time_point born, time_point deadline)
-      : run_(&r), attempt_(attempt), born_(born), deadline_(deadline) {}
-  shell::run* run_;
+  context(std::shared_ptr<shell::run> r, std::uint32_t attempt, time_point born, time_point deadline)
+      : run_(std::move(r)), attempt_(attempt), born_(born), deadline_(deadline) {}
+  std::shared_ptr<shell::run> run_;
   std::uint32_t attempt_;
   time_point born_;
   time_point deadline_;

@@ -485,6 +485,7 @@ class pair {
   std::vector<std::unique_ptr<consumer_node>> consumers;
   std::unique_ptr<consumer_node> collector;
   std::map<std::string, dead_letter> letters;  // as the collector stored them, by message id
+  std::vector<node*> others;  // further nodes of a test's own
   std::uint32_t collector_credit = 1024;
   int kills = 0;
   // Poison that kills its process: whether a new one takes its place.
@@ -503,6 +504,7 @@ class pair {
     if (collector) {
       all.push_back(collector.get());
     }
+    all.insert(all.end(), others.begin(), others.end());
     return all;
   }
 

@@ -96,6 +96,50 @@ TEST_CASE("the highest numbers and zero live together", "[sequence_table]") {
   CHECK(table.lowest() == 1);
 }
 
+TEST_CASE("a part of the numbers is visited without the rest, and may be erased meanwhile", "[sequence_table]") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    sequence_table<entry> table;
+    std::map<std::uint64_t, std::uint64_t> model;
+    const std::uint64_t start = seed % 3 == 0 ? highest - 999 : random() % 1'000;
+    for (std::uint64_t i = 0; i < 1'000; ++i) {  // few at first, so that they become stragglers
+      if (random() % 1'000 < (i < 200 ? 20 : i)) {
+        table.insert(start + i, {i + 1});
+        model[start + i] = i + 1;
+      }
+    }
+    for (int round = 0; round < 20; ++round) {
+      std::uint64_t first = start + random() % 1'000;
+      std::uint64_t last = start + random() % 1'000;
+      if (first > last) {
+        std::swap(first, last);
+      }
+      if (random() % 4 == 0) {
+        first = 0;
+      }
+      if (random() % 4 == 0) {
+        last = highest;
+      }
+      std::vector<std::uint64_t> expected;
+      for (auto it = model.lower_bound(first); it != model.end() && it->first <= last; ++it) {
+        expected.push_back(it->first);
+      }
+      std::vector<std::uint64_t> visited;
+      table.for_each_in(first, last, [&](std::uint64_t number, entry& e) {
+        REQUIRE(e.value == model.at(number));
+        visited.push_back(number);
+        if (random() % 3 == 0) {
+          table.erase(number);
+          model.erase(number);
+        }
+      });
+      REQUIRE(visited == expected);
+      check_same(table, model);
+    }
+  }
+}
+
 TEST_CASE("values that can only be moved are kept", "[sequence_table]") {
   sequence_table<std::unique_ptr<int>> table;
   for (std::uint64_t n = 1; n <= 3'000; ++n) {

@@ -42,7 +42,9 @@ struct trio {
     }
     CHECK(items()[1].raw == document);
   }
-  [[nodiscard]] const std::vector<core::deliver_item>& items() const { return std::get<core::deliver>(frame).items; }
+  [[nodiscard]] const std::vector<core::deliver_item>& items() const {
+    return std::get<core::deliver>(frame).items;
+  }
   [[nodiscard]] const core::deliver_item& middle() const { return items()[1]; }
 };
 
@@ -182,8 +184,9 @@ TEST_CASE("bin and str keys give the same bytes, and a str must be UTF-8", "[wir
   const auto as_str = with_field(1, [](raw_packer& p) { put_str(p, "caf\xc3\xa9"); });
   CHECK(trio(as_bin, 0).middle().doc.key == "caf\xc3\xa9");
   CHECK(trio(as_str, 0).middle().doc.key == "caf\xc3\xa9");
-  for (const std::string_view bad : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x80",
-                                "eight by\xc3(", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80"}) {
+  for (const std::string_view bad :
+       {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x80", "eight by\xc3(",
+        "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80"}) {
     CHECK(state_of(with_field(1, [&](raw_packer& p) { put_bin(p, bad); })) == document_state::ok);
     CHECK(state_of(with_field(1, [&](raw_packer& p) { put_str(p, bad); })) == document_state::malformed);
     CHECK(state_of(with_field(6, [&](raw_packer& p) { put_str(p, bad); })) == document_state::malformed);

@@ -228,7 +228,7 @@ TEST_CASE("random changes to frames are read or refused, and what is read surviv
       const auto reach = samples.coin() ? mutant.size() : std::min<std::size_t>(mutant.size(), 24);
       const auto at = static_cast<std::size_t>(samples.below(reach));
       switch (samples.below(5)) {
-        case 0: mutant[at] = static_cast<char>(mutant[at] ^ (1U << samples.below(8))); break;
+        case 0: mutant[at] = static_cast<char>(static_cast<unsigned>(mutant[at]) ^ (1U << samples.below(8))); break;
         case 1: mutant[at] = static_cast<char>(samples.below(256)); break;
         case 2: mutant.erase(at, 1); break;
         case 3: mutant.insert(at, 1, static_cast<char>(samples.below(256))); break;

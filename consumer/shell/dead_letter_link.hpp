@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The onay authors
+//
+// A consumer's link to its dead-letter collector, where it is a sender: its own sockets and sender core, on the
+// consumer's I/O thread. What a letter waits for is the collector's confirmation, nothing else.
+#pragma once
+
+#include "core/consumer_core.hpp"
+#include "core/sender_core.hpp"
+#include "shell/entropy.hpp"
+#include "shell/link_io.hpp"
+#include "shell/socket_set.hpp"
+
+#include <onay/endpoint.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace onay::shell {
+
+class dead_letter_link {
+ public:
+  // `origin`: the consumer's logical id. `largest`: key + headers + payload of the largest message to be buried.
+  dead_letter_link(zmq::context_t& context, const endpoint& where, const std::string& origin, std::uint64_t largest,
+                   link_filter* filter);
+
+  // --- getters ---
+  [[nodiscard]] const std::vector<std::string>& addresses() const { return sockets_.addresses(); }
+  // Letters that could leave at once.
+  [[nodiscard]] std::uint64_t room() const;
+  [[nodiscard]] std::uint64_t room_bytes() const;
+  [[nodiscard]] bool close_done() const { return core_.close_done(); }
+
+  // --- input ---
+  void start(core::instant now) { link_.start(now); }
+  auto receive(core::instant now) { return link_.receive(now); }
+  void handle_time(core::instant now);
+
+  // --- commands ---
+  void bury(core::instant now, core::held* d);
+  void begin_close(core::instant now) { core_.begin_close(now); }
+  // The end of a turn. Puts into `buried` what the collector has confirmed. True if the next turn has something to do.
+  bool flush(core::instant now, std::vector<core::held*>& buried);
+  void close(std::chrono::milliseconds linger) { sockets_.close(linger); }
+
+  // --- waiting ---
+  [[nodiscard]] time_point next_deadline(time_point now) const;
+  void watch(std::vector<zmq::pollitem_t>& items) { link_.watch(items); }
+  void watched(core::instant now, const std::vector<zmq::pollitem_t>& items) { link_.watched(now, items); }
+
+ private:
+  std::string origin_;
+  system_entropy entropy_;
+  socket_set sockets_;
+  core::sender_core core_;
+  link_io<core::sender_core> link_;
+  std::string scratch_;
+  // The letters under way. A message can come here a second time while its letter is: its session ended and it was
+  // handed over anew. The second one waits for the first one's letter, which is the same.
+  std::map<message_id, std::vector<core::held*>> under_way_;
+};
+
+}  // namespace onay::shell
