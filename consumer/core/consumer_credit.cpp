@@ -10,19 +10,28 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 
 namespace onay::core {
+
+namespace {
+
+constexpr std::uint64_t open_tags_max = 65'536;  // as many ranges as a frame's list may have, if no two were adjacent
+constexpr std::size_t settlements_per_frame = 4'096;  // what always fits, and so does its answer
+
+}  // namespace
 
 void consumer_core::grant() {
   if (drain_ != drain_state::none || (stuck() >= config_.concurrency && config_.concurrency > 0)) {
     return;
   }
-  std::uint64_t used = 0, used_bytes = 0, unclaimed = 0;
+  std::uint64_t used = 0, used_bytes = 0, unclaimed = 0, open = 0;
   std::vector<consumer_session*> all, needy;
   for (auto& [id, s] : sessions_) {
     used += s->counted_tag - s->returned;
     used_bytes += s->counted_bytes - s->returned_bytes;
     unclaimed += s->unused() + s->missing.value_count();
+    open += s->tags.size();
     if (s->lowered_by == 0) {
       all.push_back(s.get());
       if (s->backlog > s->unused()) {
@@ -32,6 +41,8 @@ void consumer_core::grant() {
   }
   std::uint64_t free = config_.credit_max - std::min<std::uint64_t>(used, config_.credit_max);
   free = std::min<std::uint64_t>(free, inbox_.free() - std::min<std::uint64_t>(unclaimed, inbox_.free()));
+  // Tags are open until their settlement is confirmed, and a heartbeat must be able to name them all.
+  free = std::min(free, open_tags_max - std::min(open, open_tags_max));
   std::uint64_t free_bytes = config_.credit_bytes_max - std::min(used_bytes, config_.credit_bytes_max);
 
   // Whoever has a backlog goes first; what nobody needs is granted all the same, so that the next message finds credit.
@@ -116,7 +127,7 @@ void consumer_core::flush(instant now) {
     if (s->parting || !links_.ready(id)) {
       continue;
     }
-    if (s->beat.sent() > 0 && has_news(*s)) {
+    while (s->beat.sent() > 0 && has_news(*s)) {
       send_settle(now, *s);
     }
     if (s->beat.due(now.boot)) {
@@ -135,13 +146,19 @@ void consumer_core::send_settle(instant now, consumer_session& s) {
   f.accepted = ranges::from(s.accepted_now);
   std::sort(s.others_now.begin(), s.others_now.end());
   s.others_now.erase(std::unique(s.others_now.begin(), s.others_now.end()), s.others_now.end());
-  for (auto tag : s.others_now) {
+  const auto count = std::min(s.others_now.size(), settlements_per_frame);
+  for (auto tag : std::span(s.others_now).first(count)) {
     if (auto* t = s.tags.find(tag); t != nullptr && t->settled) {
       f.others.push_back(item_of(tag, *t));
     }
   }
+  bool more_late = false;
   if (s.late_now) {
     for (auto& l : s.late) {
+      if (l.mark == 0 && f.others.size() + f.late.size() == settlements_per_frame) {
+        more_late = true;
+        break;
+      }
       if (l.mark == 0) {
         l.mark = s.beat.mark();
         f.late.push_back(l.item);
@@ -163,9 +180,9 @@ void consumer_core::send_settle(instant now, consumer_session& s) {
     s.told_bytes = s.credit_bytes;
   }
   s.accepted_now.clear();
-  s.others_now.clear();
+  s.others_now.erase(s.others_now.begin(), s.others_now.begin() + std::ptrdiff_t(count));
   s.started_now.clear();
-  s.late_now = false;
+  s.late_now = more_late;
   s.ask_now = false;
   frames.push_back({s.to, std::move(f)});
   if (expects) {

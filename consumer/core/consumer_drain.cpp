@@ -9,6 +9,12 @@
 
 namespace onay::core {
 
+namespace {
+
+constexpr std::size_t others_max = 16'384;  // what always fits a frame
+
+}  // namespace
+
 void consumer_core::begin_drain(instant now, time_point deadline) {
   if (drain_ != drain_state::none) {
     drain_deadline_ = std::min(drain_deadline_, deadline);
@@ -82,7 +88,9 @@ bye consumer_core::farewell(consumer_session& s) {
     if (t.settled && t.kind == settlement::accept && !t.extra) {
       b.accepted.append(tag);
     } else if (t.settled) {
-      b.others.push_back(item_of(tag, t));
+      if (b.others.size() < others_max) {  // the rest has been said by SETTLE, and is reported as unconfirmed
+        b.others.push_back(item_of(tag, t));
+      }
     } else if (t.delivery != nullptr &&
                (t.delivery->at == held::stage::running || t.delivery->at == held::stage::dispatched)) {
       b.running.append(tag);  // dispatched: nobody can say that it hasn't started

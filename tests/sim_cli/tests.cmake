@@ -1,30 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The onay authors
 #
-# broker-sim: its deciding parts as test cases, the program by its command line. Added by broker-sim/CMakeLists.txt, so
+# broker-sim: its deciding parts as test cases, the program by its command line. Included by broker-sim/CMakeLists.txt, so
 # that a build without the simulator has no tests of it.
 
-find_package(Catch2 REQUIRED)
-include(Catch)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+onay_test(onay_sim_support_tests LABEL sim LIBRARIES onay_sim_support SOURCES
+  ${here}/audit_test.cpp
+  ${here}/draws_test.cpp
+  ${here}/effects_test.cpp
+  ${here}/faults_test.cpp
+  ${here}/load_test.cpp
+  ${here}/relay_test.cpp
+  ${here}/units_test.cpp)
+
 onay_sanitizer_environment(environment)
 if(environment)
   list(JOIN environment "\\;" environment)
   set(environment ENVIRONMENT ${environment})
 endif()
-
-add_executable(onay_sim_support_tests
-  audit_test.cpp
-  draws_test.cpp
-  effects_test.cpp
-  faults_test.cpp
-  load_test.cpp
-  relay_test.cpp
-  units_test.cpp)
-target_link_libraries(onay_sim_support_tests PRIVATE onay_sim_support onay_test_main)  # tests/CMakeLists.txt makes it
-onay_target(onay_sim_support_tests)
-catch_discover_tests(onay_sim_support_tests
-  TEST_PREFIX "sim: "
-  PROPERTIES LABELS sim TIMEOUT 60 ${environment})
 
 # Each case is a function of cli_test.cmake.
 foreach(case
@@ -45,7 +39,7 @@ foreach(case
     a_delay_shows_in_the_latency
     json_has_every_field)
   add_test(NAME "broker-sim: ${case}" COMMAND ${CMAKE_COMMAND}
-    -D case=${case} -D sim=$<TARGET_FILE:broker-sim> -D work=${CMAKE_CURRENT_BINARY_DIR}/${case}
-    -P ${CMAKE_CURRENT_SOURCE_DIR}/cli_test.cmake)
+    -D case=${case} -D sim=$<TARGET_FILE:broker-sim> -D work=${PROJECT_BINARY_DIR}/tests/sim_cli/${case}
+    -P ${here}/cli_test.cmake)
   set_tests_properties("broker-sim: ${case}" PROPERTIES LABELS sim TIMEOUT 120 ${environment})
 endforeach()
