@@ -104,7 +104,10 @@ void consumer_core::admit(instant now, consumer_session& s, std::uint64_t tag, c
     }
     if ((item.flags & delivery_flag::condemned) != 0) {
       // It was condemned for that very reason, and comes back to be buried.
-      d->why = reason_of(item.state);
+      d->why = doc.why != reason::none ? doc.why : reason_of(item.state);
+      if (doc.record) {
+        d->retries = std::make_unique<retry_record>(*doc.record);
+      }
       return bury(now, d);
     }
     return reject(now, d, reason_of(item.state), error_class::none, "the document can't be used", false);
