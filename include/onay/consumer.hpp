@@ -55,13 +55,13 @@ struct backoff_options {
 
 /// Durations are positive unless said otherwise; a value outside its range is refused by the constructor.
 struct consumer_options {
-  std::vector<endpoint> endpoints;  ///< sources, at least one
+  std::vector<endpoint> endpoints = {};  ///< sources, at least one
   idempotence handler = idempotence::unstated;            ///< required
-  std::variant<std::monostate, dead_letter_to, discard, collect> dead_letters;  ///< required
+  std::variant<std::monostate, dead_letter_to, discard, collect> dead_letters = {};  ///< required
 
   /// Names this consumer to its peers; a random one when empty. At most 255 bytes. A restarted worker that keeps its
   /// name gets its predecessor's messages back without waiting for the lease.
-  std::string logical_id;
+  std::string logical_id = {};
 
   /// Handlers that may run at once, synchronous and asynchronous alike (a permit each). 0 is refused; the default is
   /// the number of processors. At most 4096.
@@ -75,7 +75,7 @@ struct consumer_options {
   /// Settles a handler that ignored its stop token for this long as a counted, uncertain retry, although it still runs:
   /// **two runs of one key may then overlap**. Off by default.
   limit<duration> abandon_after = no_limit;
-  backoff_options backoff;
+  backoff_options backoff = {};
   bool unclassified_is_transient = false;  ///< what a handler throws is `permanent` unless this is set
 
   std::uint32_t inbox_max = 1'000'000;     ///< operation keys remembered; confirmed ones make room, oldest first

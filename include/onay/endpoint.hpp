@@ -16,7 +16,7 @@ namespace onay {
 struct endpoint {
   enum class mode { bind, connect };
   mode how = mode::connect;
-  std::string address;  ///< "tcp://127.0.0.1:5555", "ipc:///run/x.sock", "inproc://name"; tcp may bind port "*"
+  std::string address = {};  ///< "tcp://127.0.0.1:5555", "ipc:///run/x.sock", "inproc://name"; tcp may bind port "*"
   friend bool operator==(const endpoint&, const endpoint&) = default;
 };
 

@@ -39,19 +39,19 @@ class operation_key {
 
 /// One header. Names and values are bytes; order and repetitions are kept.
 struct header {
-  std::string name;
-  std::string value;
+  std::string name = {};
+  std::string value = {};
   friend bool operator==(const header&, const header&) = default;
 };
 
 /// What `sender::send` takes.
 struct message {
-  operation_key key;             ///< required, 1 to 255 bytes
-  std::string payload;           ///< may be empty; at most `sender_options::payload_max` (8 MiB by default)
-  std::vector<header> headers;   ///< at most 64 KiB with their encoding
+  operation_key key = {};             ///< required, 1 to 255 bytes
+  std::string payload = {};           ///< may be empty; at most `sender_options::payload_max` (8 MiB by default)
+  std::vector<header> headers = {};   ///< at most 64 KiB with their encoding
   /// No attempt starts later than this after `send`. The message's limit is the smaller of it and
   /// `sender_options::age_max`; past it the message is dead-lettered `too_old`. Must be positive.
-  std::optional<duration> deadline;
+  std::optional<duration> deadline = {};
 };
 
 /// Names one *message* across sessions and restarts; several messages may carry the same operation key. It is also the

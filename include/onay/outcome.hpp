@@ -77,8 +77,8 @@ struct retry_record {
 /// as long as this consumer's inbox has the record.
 struct outcome {
   error_class cls = error_class::none;   ///< none: accepted
-  std::string text;                      ///< result bytes when accepted, error text when failed (cut at 1 KiB)
-  std::optional<duration> retry_after;   ///< failed only: not before; negative values are ignored
+  std::string text = {};                      ///< result bytes when accepted, error text when failed (cut at 1 KiB)
+  std::optional<duration> retry_after = {};   ///< failed only: not before; negative values are ignored
   [[nodiscard]] bool accepted() const { return cls == error_class::none; }
 };
 

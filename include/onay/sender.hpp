@@ -26,11 +26,11 @@ struct access;
 
 /// Durations are positive unless said otherwise; a value outside its range is refused by the constructor.
 struct sender_options {
-  std::vector<endpoint> endpoints;  ///< at least one; messages go to whichever consumer has the largest free share of credit
+  std::vector<endpoint> endpoints = {};  ///< at least one; messages go to whichever consumer has the largest free share of credit
 
   /// Names this sender to its peers; a random one when empty. At most 255 bytes. A name belongs to one live process: a
   /// second one is refused by the peers.
-  std::string logical_id;
+  std::string logical_id = {};
 
   /// How long a consumer may be silent before what it holds moves on. Longer: a dead consumer's messages wait longer.
   /// Shorter: a stalled network causes redeliveries (duplicates, which the inbox suppresses per worker). 40 ms to 1 h.
@@ -48,7 +48,7 @@ struct sender_options {
 
   /// Where this sender takes messages that no connected consumer can bury (none has a dead-letter endpoint, or the
   /// message is larger than all of them take). Without it such messages stay, counted as `overdue` or `undeliverable`.
-  std::optional<endpoint> dead_letters;
+  std::optional<endpoint> dead_letters = {};
 
   std::size_t io_threads = 1;  ///< of the ZeroMQ context this sender makes when none is handed in; 1 to 16
 };
