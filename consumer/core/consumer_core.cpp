@@ -54,28 +54,27 @@ void consumer_core::handle_frame(instant now, const route& from, const frame& f,
         } else if constexpr (std::is_same_v<command_type, error>) {
           links_.handle_error(now.boot, from, command);
           if (command.closed && command.session && *command.session == links_.session_on(from)) {
-            links_.handle_heard(now.boot, *command.session);
             end_session(now, *sessions_.at(*command.session), true);
           }
         } else if constexpr (std::is_same_v<command_type, deliver>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::deliver)) {
+          if (auto* s = session_of(from, command.session, frame_type::deliver)) {
             handle(now, *s, command, buffer);
           }
         } else if constexpr (std::is_same_v<command_type, sender_heartbeat>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::sender_heartbeat)) {
+          if (auto* s = session_of(from, command.session, frame_type::sender_heartbeat)) {
             handle(now, *s, command);
           }
         } else if constexpr (std::is_same_v<command_type, settled>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::settled)) {
+          if (auto* s = session_of(from, command.session, frame_type::settled)) {
             handle(now, *s, command);
           }
         } else if constexpr (std::is_same_v<command_type, bye>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::bye)) {
+          if (auto* s = session_of(from, command.session, frame_type::bye)) {
             frames.push_back({from, bye_ok{command.session}});
             end_session(now, *s, true);
           }
         } else if constexpr (std::is_same_v<command_type, bye_ok>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::bye_ok); s != nullptr && s->parting) {
+          if (auto* s = session_of(from, command.session, frame_type::bye_ok); s != nullptr && s->parting) {
             end_session(now, *s, false);
           }
         } else {
@@ -88,7 +87,7 @@ void consumer_core::handle_frame(instant now, const route& from, const frame& f,
   take_link_events(now);
 }
 
-consumer_session* consumer_core::session_of(instant now, const route& from, std::optional<session_id> named, frame_type type) {
+consumer_session* consumer_core::session_of(const route& from, std::optional<session_id> named, frame_type type) {
   switch (links_.judge(from, named)) {
     case links::standing::current:
       break;
@@ -101,7 +100,6 @@ consumer_session* consumer_core::session_of(instant now, const route& from, std:
       answer_error(from, error_code::hello_required, named, std::uint8_t(type), false, "");
       return nullptr;
   }
-  links_.handle_heard(now.boot, *named);
   auto it = sessions_.find(*named);
   return it == sessions_.end() ? nullptr : it->second.get();
 }
@@ -133,6 +131,10 @@ void consumer_core::handle(instant now, consumer_session& s, const sender_heartb
   const auto heard = s.beat.handle_heartbeat(now.boot, h.number, h.echo, h.answer_now);
   if (!heard.fresh) {
     return;
+  }
+  if (s.probe_mark != 0 && h.echo >= s.probe_mark) {
+    s.probe_mark = 0;
+    links_.handle_alive(s.id);
   }
   s.startable_until.store(s.beat.lease_end().time_since_epoch().count(), std::memory_order_relaxed);
   s.backlog = h.backlog_messages;
@@ -209,6 +211,7 @@ void consumer_core::take_link_events(instant now) {
         break;
       case link_event::kind::probe:
         if (auto it = sessions_.find(e.session); it != sessions_.end()) {
+          it->second->probe_mark = it->second->beat.mark();
           it->second->beat.send_soon();
           it->second->beat.expect_answer(now.boot);
         }

@@ -164,6 +164,7 @@ struct consumer_session {
   std::uint32_t dispatched = 0;           // deliveries that workers may still read this session's lease of
   bool ended = false;                     // kept only for those
   bool parting = false;                   // we said BYE
+  std::uint64_t probe_mark = 0;           // a heartbeat with this number or a later one, echoed, proves that it lives
 
   [[nodiscard]] std::uint64_t unused() const { return counted_tag > highest_seen ? counted_tag - highest_seen : 0; }
 };
@@ -237,7 +238,7 @@ class consumer_core {
 
   // consumer_core.cpp: sessions
   void take_link_events(instant now);
-  consumer_session* session_of(instant now, const route& from, std::optional<session_id> named, frame_type type);
+  consumer_session* session_of(const route& from, std::optional<session_id> named, frame_type type);
   void handle(instant now, consumer_session& s, const sender_heartbeat& h);
   void end_session(instant now, consumer_session& s, bool again);
   void forget_session(instant now, consumer_session& s);

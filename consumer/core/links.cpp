@@ -3,6 +3,7 @@
 #include "core/links.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace onay::core {
 
@@ -109,20 +110,25 @@ void links::handle_hello(time_point now, const route& from, const hello& h) {
   }
 
   // Another life under a name that is taken.
-  const duration silence = 2 * link.heartbeat;
-  if (!link.routable || (link.probed_since && now >= *link.probed_since + silence && link.last_heard < *link.probed_since)) {
+  if (!link.routable) {
     drop(known);
     return open_accepted(now, from, h);
   }
-  if (link.probed_since && link.last_heard >= *link.probed_since) {
-    link.probed_since.reset();
-    return refuse(from, h, refusal::identity_in_use, "identity in use: another live instance has the logical id");
-  }
-  if (!link.probed_since) {
-    link.probed_since = now;
+  const duration silence = 2 * link.heartbeat;
+  if (!link.rival || link.rival->greeting.self.instance != h.self.instance) {
+    link.rival = {from, h, now + silence};
     events.push_back({link_event::kind::probe, known, link.to, {}, now, {}});
   }
+  link.rival->from = from;
+  link.rival->greeting = h;
   frames.push_back({from, wait{h.connection, silence, "the logical id is in use; waiting for its holder's sign of life"}});
+}
+
+// The name's holder is gone: the newcomer gets its place.
+void links::replace(time_point now, session_id session) {
+  const auto rival = *by_session_.at(session).rival;
+  drop(session);
+  open_accepted(now, rival.from, rival.greeting);
 }
 
 void links::open_accepted(time_point now, const route& from, const hello& h) {
@@ -141,7 +147,6 @@ void links::open_accepted(time_point now, const route& from, const hello& h) {
   link.instance = h.self.instance;
   link.connection = h.connection;
   link.heartbeat = heartbeat_with(h.self);
-  link.last_heard = now;
   link.answer = welcome{id, protocol_version, self_, h.connection, false};
   frames.push_back({from, link.answer});
   events.push_back({link_event::kind::opened, id, from, h.self, now, {}});
@@ -245,13 +250,16 @@ void links::handle_error(time_point now, const route& from, const error& e) {
   d.next = now;
 }
 
-void links::handle_heard(time_point now, session_id session) {
-  if (auto it = by_session_.find(session); it != by_session_.end()) {
-    it->second.last_heard = now;
+void links::handle_alive(session_id session) {
+  auto it = by_session_.find(session);
+  if (it == by_session_.end() || !it->second.rival) {
+    return;
   }
+  const auto rival = *std::exchange(it->second.rival, std::nullopt);
+  refuse(rival.from, rival.greeting, refusal::identity_in_use, "identity in use: another live instance has the logical id");
 }
 
-void links::handle_unsendable(time_point, const route& r) {
+void links::handle_unsendable(time_point now, const route& r) {
   if (auto it = dialing_.find(r); it != dialing_.end()) {
     auto& d = it->second;
     if (d.state == dial_state::refused) {
@@ -265,8 +273,13 @@ void links::handle_unsendable(time_point, const route& r) {
     return;
   }
   if (auto it = by_route_.find(r); it != by_route_.end()) {
-    by_session_.at(it->second).routable = false;
+    const auto session = it->second;
+    auto& link = by_session_.at(session);
+    link.routable = false;
     by_route_.erase(it);
+    if (link.rival) {
+      replace(now, session);
+    }
   }
 }
 
@@ -281,6 +294,15 @@ void links::handle_time(time_point now) {
     if (d.state != dial_state::up && now >= d.next && !closed_) {
       say_hello(now, to, d);
     }
+  }
+  std::vector<session_id> silent;
+  for (auto& [id, link] : by_session_) {
+    if (link.rival && now >= link.rival->decided_at) {
+      silent.push_back(id);
+    }
+  }
+  for (auto id : silent) {
+    replace(now, id);
   }
 }
 
@@ -344,6 +366,11 @@ time_point links::next_deadline() const {
       if (d.state != dial_state::up) {
         next = std::min(next, d.next);
       }
+    }
+  }
+  for (const auto& [id, link] : by_session_) {
+    if (link.rival) {
+      next = std::min(next, link.rival->decided_at);
     }
   }
   return next;

@@ -26,7 +26,7 @@ struct link_event {
     opened,   // a new session; `peer`, `to`, `since`
     moved,    // the session goes on over `to`
     ended,    // the peer gave it up, was replaced, or is a new life
-    probe,    // ask this session's peer for a sign of life, now
+    probe,    // ask this session's peer for a sign of life, now; report it with `handle_alive`
     refused,  // a peer doesn't want us; `text`
   };
   kind what = kind::opened;
@@ -61,7 +61,8 @@ class links {
   void handle_wait(time_point now, const route& from, const wait& w);
   void handle_refused(time_point now, const route& from, const refused& r);
   void handle_error(time_point now, const route& from, const error& e);
-  void handle_heard(time_point now, session_id session);  // any valid frame of it
+  // It has echoed a heartbeat that was sent after `probe`. (Any frame wouldn't do: one can outlive its sender on the way.)
+  void handle_alive(session_id session);
   void handle_unsendable(time_point now, const route& r);  // nobody is there: EHOSTUNREACH, or no connection
   void handle_writable(time_point now, const route& r);    // a connecting socket has a connection (again)
   void handle_time(time_point now);
@@ -102,12 +103,18 @@ class links {
     bool dialed = false;  // we are the connecting end
     duration heartbeat{};
     core::welcome answer;  // what a repeated HELLO gets again
-    std::optional<time_point> probed_since;
-    time_point last_heard{};
+    // Another instance under the same name, waiting for what the probe shows.
+    struct newcomer {
+      route from;
+      core::hello greeting;
+      time_point decided_at;  // silence until then: replaced
+    };
+    std::optional<newcomer> rival;
   };
 
   void say_hello(time_point now, const route& to, dialing& d);
   void open_accepted(time_point now, const route& from, const hello& h);
+  void replace(time_point now, session_id session);
   void move(const route& from, session_id session, open_link& link);
   void refuse(const route& from, const hello& h, refusal why, std::string text);
   void drop(session_id session);  // forgets it here and reports `ended`

@@ -97,21 +97,21 @@ void sender_core::handle_frame(instant now, const route& from, const frame& f) {
         } else if constexpr (std::is_same_v<command_type, error>) {
           handle_session_error(now, from, command);
         } else if constexpr (std::is_same_v<command_type, consumer_heartbeat>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::consumer_heartbeat, false)) {
+          if (auto* s = session_of(from, command.session, frame_type::consumer_heartbeat, false)) {
             handle(now, *s, command);
           }
         } else if constexpr (std::is_same_v<command_type, settle>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::settle, true)) {
+          if (auto* s = session_of(from, command.session, frame_type::settle, true)) {
             handle(now, *s, command);
           }
         } else if constexpr (std::is_same_v<command_type, bye>) {
           if (auto it = farewells_.find(command.session); it != farewells_.end()) {
             frames.push_back({from, bye_ok{command.session}});
-          } else if (auto* s = session_of(now, from, command.session, frame_type::bye, false)) {
+          } else if (auto* s = session_of(from, command.session, frame_type::bye, false)) {
             handle(now, *s, command);
           }
         } else if constexpr (std::is_same_v<command_type, bye_ok>) {
-          if (auto* s = session_of(now, from, command.session, frame_type::bye_ok, false); s != nullptr && s->closing) {
+          if (auto* s = session_of(from, command.session, frame_type::bye_ok, false); s != nullptr && s->closing) {
             lose(now, *s);
           }
         } else {
@@ -124,7 +124,7 @@ void sender_core::handle_frame(instant now, const route& from, const frame& f) {
   take_link_events(now);
 }
 
-sender_session* sender_core::session_of(instant now, const route& from, std::optional<session_id> named, frame_type type,
+sender_session* sender_core::session_of(const route& from, std::optional<session_id> named, frame_type type,
                                         bool settle) {
   switch (links_.judge(from, named)) {
     case links::standing::current:
@@ -141,7 +141,6 @@ sender_session* sender_core::session_of(instant now, const route& from, std::opt
       answer_error(from, error_code::hello_required, named, std::uint8_t(type), "");
       return nullptr;
   }
-  links_.handle_heard(now.boot, *named);
   auto it = sessions_.find(*named);
   return it == sessions_.end() ? nullptr : it->second.get();
 }
@@ -181,6 +180,10 @@ void sender_core::handle(instant now, sender_session& s, const consumer_heartbea
   const auto heard = s.beat.handle_heartbeat(now.boot, h.number, h.echo, h.answer_now);
   if (!heard.fresh) {
     return;
+  }
+  if (s.probe_mark != 0 && h.echo >= s.probe_mark) {
+    s.probe_mark = 0;
+    links_.handle_alive(s.id);
   }
   s.credit_tag = h.credit_tag;
   s.credit_bytes = h.credit_bytes;
@@ -294,6 +297,7 @@ void sender_core::take_link_events(instant now) {
         break;
       case link_event::kind::probe:
         if (auto it = sessions_.find(e.session); it != sessions_.end()) {
+          it->second->probe_mark = it->second->beat.mark();
           it->second->beat.send_soon();
           it->second->beat.expect_answer(now.boot);
         }
@@ -381,7 +385,7 @@ time_point sender_core::next_deadline() const {
     next = std::min(next, next_burial_scan_);
   }
   for (const auto& [id, s] : sessions_) {
-    next = std::min({next, s->beat.lease_end(), links_.ready(id) && !s->leaving ? s->beat.next_deadline() : never});
+    next = std::min({next, s->beat.lease_end(), links_.ready(id) ? s->beat.next_deadline() : never});
   }
   return next;
 }

@@ -91,6 +91,7 @@ struct sender_session {
   bool leaving = false;               // said BYE; handlers still run there
   bool closing = false;               // we said BYE
   bool told_backlog = false;          // while it had no credit left
+  std::uint64_t probe_mark = 0;       // a heartbeat with this number or a later one, echoed, proves that it lives
 
   [[nodiscard]] std::uint64_t free_credit() const { return credit_tag > highest_tag ? credit_tag - highest_tag : 0; }
   [[nodiscard]] bool fits(std::uint64_t size) const { return credit_tag > highest_tag && bytes_sent + size <= credit_bytes; }
@@ -166,7 +167,7 @@ class sender_core {
 
   // sender_core.cpp
   void take_link_events(instant now);
-  sender_session* session_of(instant now, const route& from, std::optional<session_id> named, frame_type type, bool settle);
+  sender_session* session_of(const route& from, std::optional<session_id> named, frame_type type, bool settle);
   void handle(instant now, sender_session& s, const consumer_heartbeat& h);
   void handle(instant now, sender_session& s, const bye& b);
   void handle_session_error(instant now, const route& from, const error& e);

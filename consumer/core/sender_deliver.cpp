@@ -32,7 +32,7 @@ void sender_core::flush(instant now) {
     bury_what_nobody_can(now);
   }
   for (auto& [id, s] : sessions_) {
-    if (links_.ready(id) && !s->leaving && s->beat.due(now.boot)) {
+    if (links_.ready(id) && s->beat.due(now.boot)) {
       send_heartbeat(now, *s);
     }
   }
