@@ -2,8 +2,8 @@
 // Copyright The onay authors
 #include "audit.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <limits>
 
 namespace onay::sim {
@@ -15,7 +15,7 @@ enum flag : std::uint8_t {
   has_conflict = 4,   // a letter for a second message of the same key with another payload
   accepted = 8,
   dead = 16,
-  was_refused = 32,   // an attempt failed for good
+  was_refused = 32,  // an attempt failed for good
 };
 
 template <class T>
@@ -155,7 +155,8 @@ audit_result audit::judge(const receipt_book& book) {
   const auto ended = effects + result_.failed_attempts + result_.refused_attempts;
   result_.unfinished_attempts = result_.handler_starts - std::min(result_.handler_starts, ended);
   if (result_.waits > 0) {
-    result_.waiting_ms = waited_ticks_ * static_cast<double>(event_tick.count()) / 1000 / static_cast<double>(result_.waits);
+    result_.waiting_ms =
+        waited_ticks_ * static_cast<double>(event_tick.count()) / 1000 / static_cast<double>(result_.waits);
   }
   find_problems();
   return result_;

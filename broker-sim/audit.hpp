@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// The judgement over a run: what the sender said (receipts), what the handlers did (events) and what the collector keeps
-// (letters), held against each other. Knows no files, sockets or clocks. A dozen bytes an operation, so that ten million
-// fit.
+// The judgement over a run: what the sender said (receipts), what the handlers did (events) and what the collector
+// keeps (letters), held against each other. Knows no files, sockets or clocks. A dozen bytes an operation, so that ten
+// million fit.
 #pragma once
 
 #include "effects.hpp"
@@ -23,12 +23,12 @@ namespace onay::sim {
 // What is known about the run itself.
 struct audit_input {
   const key_catalog* keys = nullptr;
-  std::vector<bool> life_was_killed;      // by life: ended by SIGKILL, ours or its own
-  std::vector<std::uint32_t> cuts;        // ticks, ascending
-  std::uint32_t cut_reach = 0;            // ticks: how long before an effect a cut may still explain its repetition
+  std::vector<bool> life_was_killed;  // by life: ended by SIGKILL, ours or its own
+  std::vector<std::uint32_t> cuts;    // ticks, ascending
+  std::uint32_t cut_reach = 0;        // ticks: how long before an effect a cut may still explain its repetition
   std::optional<std::uint32_t> age_max_ms;
   std::optional<std::uint32_t> attempts_max;
-  std::vector<std::uint64_t> poison;      // ids that kill their worker, sorted
+  std::vector<std::uint64_t> poison;                    // ids that kill their worker, sorted
   const std::vector<std::uint32_t>* sent_at = nullptr;  // ticks by message; null or empty: not known
   bool effects_known = true;
   bool letters_known = true;
@@ -36,25 +36,25 @@ struct audit_input {
 
 struct audit_result {
   std::uint64_t messages = 0, accepted = 0, dead_lettered = 0, refused = 0, open = 0;
-  std::uint64_t lost = 0;                 // no end, or accepted without an effect, or dead without its letter
-  std::uint64_t duplicate_effects = 0;    // effects beyond an operation's first
-  std::uint64_t excused_duplicates = 0;   // of those: explained by a kill, a crash or a cut
-  std::uint64_t both_ends = 0;            // operations that were accepted and dead-lettered
-  std::uint64_t repeated_letters = 0;     // letters whose id the file has already
-  std::uint64_t stray_letters = 0;        // letters of messages that their sender doesn't call dead
-  std::uint64_t dead_with_effect = 0;     // dead-lettered operations that have an effect: only a kill or a cut may do that
-  std::uint64_t unearned_letters = 0;     // `rejected` without a refusal, `attempts_exhausted` without the attempts
-  std::uint64_t innocent_letters = 0;     // `attempts_exhausted`, but the last attempt was killed and the key isn't poison
+  std::uint64_t lost = 0;                // no end, or accepted without an effect, or dead without its letter
+  std::uint64_t duplicate_effects = 0;   // effects beyond an operation's first
+  std::uint64_t excused_duplicates = 0;  // of those: explained by a kill, a crash or a cut
+  std::uint64_t both_ends = 0;           // operations that were accepted and dead-lettered
+  std::uint64_t repeated_letters = 0;    // letters whose id the file has already
+  std::uint64_t stray_letters = 0;       // letters of messages that their sender doesn't call dead
+  std::uint64_t dead_with_effect = 0;  // dead-lettered operations that have an effect: only a kill or a cut may do that
+  std::uint64_t unearned_letters = 0;  // `rejected` without a refusal, `attempts_exhausted` without the attempts
+  std::uint64_t innocent_letters = 0;  // `attempts_exhausted`, but the last attempt was killed and the key isn't poison
   std::uint64_t handler_starts = 0;
   std::uint64_t starts_beyond_first = 0;
   std::uint64_t started_operations = 0;
   std::uint64_t failed_attempts = 0, refused_attempts = 0, unfinished_attempts = 0;
-  std::uint64_t overlaps = 0;             // starts of an operation while another run of it went on in the same process
-  std::uint64_t late_starts = 0;          // past the message's age limit
-  std::uint64_t unknown_keys = 0;         // events or letters of keys that were never sent
-  std::uint64_t waits = 0;                // starts after a failed attempt, and
-  double waiting_ms = 0;                  // how long those had waited, on average
-  std::vector<std::string> problems;      // why it isn't ok, in words
+  std::uint64_t overlaps = 0;         // starts of an operation while another run of it went on in the same process
+  std::uint64_t late_starts = 0;      // past the message's age limit
+  std::uint64_t unknown_keys = 0;     // events or letters of keys that were never sent
+  std::uint64_t waits = 0;            // starts after a failed attempt, and
+  double waiting_ms = 0;              // how long those had waited, on average
+  std::vector<std::string> problems;  // why it isn't ok, in words
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 

@@ -11,10 +11,10 @@
 #include <onay/error.hpp>
 #include <onay/version.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -34,11 +34,11 @@ void add_load(CLI::App* app, load_options& o) {
   add_size(app, "--payload", o.payload, "Bytes of each made-up message", std::to_string(o.payload));
   app->add_option("--rate", o.rate, "Messages a second; 0: as fast as they are taken")
       ->type_name("R")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(CLI::Range(0.0, 1e9).description(""))
       ->default_str("0");
   auto* input = app->add_option("--input", o.input, "Take the messages from a file, one a line")
                     ->type_name("FILE")
-                    ->check(CLI::ExistingFile);
+                    ->check(CLI::ExistingFile.description(""));
   app->add_option("--key-field", o.key_field,
                   "The lines are JSON objects, and this field has the key; otherwise the line's number is the key")
       ->type_name("NAME")
@@ -49,7 +49,8 @@ void add_faults(CLI::App* app, fault_options& o) {
   const auto* group = "Faults, per frame, at the upstream's socket";
   add_probability(app, "--drop-settle", o.drop_settle, "Drop SETTLE frames that arrive")->group(group);
   add_probability(app, "--drop-deliver", o.drop_deliver, "Drop DELIVER frames that leave")->group(group);
-  add_probability(app, "--drop-any", o.drop_any, "Drop any frame, both ways, greetings and heartbeats too")->group(group);
+  add_probability(app, "--drop-any", o.drop_any, "Drop any frame, both ways, greetings and heartbeats too")
+      ->group(group);
   add_probability(app, "--duplicate", o.duplicate, "Send any frame twice to the same peer, both ways")->group(group);
   add_probability(app, "--reorder", o.reorder, "Swap any frame with the next one of its link, both ways")->group(group);
   add_duration(app, "--delay", o.delay, "Delay every frame, each way", "0s", zero::allowed)->group(group);
@@ -59,8 +60,8 @@ void add_sender(CLI::App* app, upstream_settings& o) {
   const sender_options defaults;
   add_duration(app, "--lease", o.lease, "How long a silent worker keeps its messages", to_text(defaults.lease));
   add_duration(app, "--heartbeat", o.heartbeat, "At most a quarter of the lease", "a fifth of the lease, 1s at most");
-  add_count(app, "--unsettled", o.unsettled, "Messages that the upstream holds at most; it waits at the limit", 1, 16'000'000,
-            std::to_string(defaults.unsettled_max));
+  add_count(app, "--unsettled", o.unsettled, "Messages that the upstream holds at most; it waits at the limit", 1,
+            16'000'000, std::to_string(defaults.unsettled_max));
   add_size(app, "--unsettled-bytes", o.unsettled_bytes, "The same in bytes",
            size_to_text(defaults.unsettled_bytes_max.bytes));
   add_duration(app, "--stall-limit", o.stall_max, "Give up after so long without any receipt", to_text(o.stall_max));
@@ -72,14 +73,16 @@ void add_handler(CLI::App* app, worker_settings& o) {
       ->group(group);
   add_probability(app, "--fail", o.handler.fail, "An attempt fails (transient), drawn from seed, key and attempt")
       ->group(group);
-  add_probability(app, "--reject", o.handler.reject, "A message always fails for good (permanent), drawn from seed and key")
+  add_probability(app, "--reject", o.handler.reject,
+                  "A message always fails for good (permanent), drawn from seed and key")
       ->group(group);
 }
 
 void add_consumer(CLI::App* app, worker_settings& o) {
   const auto* group = "Workers";
   const consumer_options defaults;
-  add_count(app, "--concurrency", o.concurrency, "Handlers that one worker runs at once", 1, 4096, "number of processors")
+  add_count(app, "--concurrency", o.concurrency, "Handlers that one worker runs at once", 1, 4096,
+            "number of processors")
       ->group(group);
   add_count(app, "--attempts", o.attempts, "Handler starts that a message may take; 0: no limit", 0, 1'000'000'000,
             std::to_string(defaults.attempts_max.value_or(0)))
@@ -119,7 +122,8 @@ void add_age(CLI::App* app, std::optional<duration>& age) {
 using command = std::function<int()>;
 
 void define_run(CLI::App& app, command& chosen) {
-  auto* sub = app.add_subcommand("run", "An upstream, worker processes and a dead-letter collector, faults, and an audit");
+  auto* sub =
+      app.add_subcommand("run", "An upstream, worker processes and a dead-letter collector, faults, and an audit");
   const auto o = std::make_shared<run_options>();
   add_load(sub, o->load);
   add_handler(sub, o->worker);
@@ -132,15 +136,17 @@ void define_run(CLI::App& app, command& chosen) {
   add_sender(sub, o->upstream);
   add_faults(sub, o->upstream.faults);
   const auto* group = "Faults, of processes and connections";
-  add_duration(sub, "--kill-every", o->kill_every, "Kill a worker (SIGKILL), one after the other, and restart it at once",
-               "never")
+  add_duration(sub, "--kill-every", o->kill_every,
+               "Kill a worker (SIGKILL), one after the other, and restart it at once", "never")
       ->group(group);
   add_duration(sub, "--cut-every", o->cut_every, "Reset all connections between upstream and workers", "never")
       ->group(group);
-  sub->add_flag("!--no-effects", o->effects,
-                "Write no effects, for measuring: lost and doubled effects are not looked for then");
+  sub->add_flag_callback(
+      "--no-effects", [o] { o->effects = false; },
+      "Write no effects, for measuring: lost and doubled effects are not looked for then");
   add_seed(sub, o->seed);
-  sub->add_option("--directory", o->directory, "Keep the run's files (effects, letters, status) there")->type_name("DIR");
+  sub->add_option("--directory", o->directory, "Keep the run's files (effects, letters, status) there")
+      ->type_name("DIR");
   add_output(sub, o->output);
   sub->final_callback([o, &chosen] {
     o->worker.handler.seed = o->seed;
@@ -153,10 +159,12 @@ void define_run(CLI::App& app, command& chosen) {
 void define_upstream(CLI::App& app, command& chosen) {
   auto* sub = app.add_subcommand("upstream", "Only the upstream, for trying a worker of your own against it");
   const auto o = std::make_shared<upstream_options>();
-  const auto bound = std::make_shared<std::vector<std::string>>(), connected = std::make_shared<std::vector<std::string>>();
+  const auto bound = std::make_shared<std::vector<std::string>>(),
+             connected = std::make_shared<std::vector<std::string>>();
   const auto letters = std::make_shared<std::string>();
   sub->add_option("--bind", *bound, "Listen there, like tcp://127.0.0.1:5555; may be repeated")->type_name("ENDPOINT");
-  sub->add_option("--connect", *connected, "Connect to a worker that listens there; may be repeated")->type_name("ENDPOINT");
+  sub->add_option("--connect", *connected, "Connect to a worker that listens there; may be repeated")
+      ->type_name("ENDPOINT");
   sub->add_option("--dead-letters", *letters, "Collector for messages that no worker can bury")->type_name("ENDPOINT");
   add_count(sub, "--peers", o->peers, "Wait for so many workers before sending", 0, 1000, std::to_string(o->peers));
   add_load(sub, o->load);
@@ -181,7 +189,8 @@ void define_worker(CLI::App& app, command& chosen) {
   sub->add_option("--connect", o->connect, "Where an upstream listens, like tcp://127.0.0.1:5555; may be repeated")
       ->type_name("ENDPOINT");
   sub->add_option("--bind", o->bind, "Listen for upstreams there; may be repeated")->type_name("ENDPOINT");
-  auto* letters = sub->add_option("--dead-letters", o->dead_letters, "Where the collector listens")->type_name("ENDPOINT");
+  auto* letters =
+      sub->add_option("--dead-letters", o->dead_letters, "Where the collector listens")->type_name("ENDPOINT");
   sub->add_flag("--discard", o->discard, "Drop what would be dead-lettered")->excludes(letters);
   sub->add_option("--logical-id", o->logical_id, "Name; a restarted worker should keep it")
       ->type_name("NAME")
@@ -195,7 +204,8 @@ void define_worker(CLI::App& app, command& chosen) {
   add_seed(sub, o->settings.handler.seed);
   add_duration(sub, "--drain", o->drain, "How long a stop (SIGTERM, Ctrl-C) may take", to_text(o->drain));
   sub->add_option("--events", o->events, "Write each handler start and effect there")->type_name("FILE");
-  sub->add_option("--status", o->status, "Write what the library says about itself there, each second")->type_name("FILE");
+  sub->add_option("--status", o->status, "Write what the library says about itself there, each second")
+      ->type_name("FILE");
   sub->add_option("--addresses", o->addresses, "Write the bound addresses there")->type_name("FILE");
   // What only `run` says.
   sub->add_option("--beginning", o->beginning_us)->group("");
@@ -214,13 +224,16 @@ void define_worker(CLI::App& app, command& chosen) {
 }
 
 void define_collector(CLI::App& app, command& chosen) {
-  auto* sub = app.add_subcommand("collector", "A dead-letter collector that keeps letters in a file, one JSON object a line");
+  auto* sub =
+      app.add_subcommand("collector", "A dead-letter collector that keeps letters in a file, one JSON object a line");
   const auto o = std::make_shared<collector_options>();
   sub->add_option("--bind", o->bind, "Listen for workers there")->type_name("ENDPOINT")->capture_default_str();
   sub->add_option("--file", o->file, "Append the letters there")->type_name("FILE")->required();
-  sub->add_flag("!--no-sync", o->sync, "Confirm a letter before it is on the disk");
+  sub->add_flag_callback(
+      "--no-sync", [o] { o->sync = false; }, "Confirm a letter before it is on the disk");
   sub->add_option("--logical-id", o->logical_id, "Name")->type_name("NAME")->capture_default_str();
-  sub->add_option("--addresses", o->addresses, "Write the bound address there instead of printing it")->type_name("FILE");
+  sub->add_option("--addresses", o->addresses, "Write the bound address there instead of printing it")
+      ->type_name("FILE");
   sub->add_option("--parent", o->parent)->group("");
   sub->final_callback([o, &chosen] { chosen = [o] { return run_collector(*o); }; });
 }
@@ -241,10 +254,12 @@ void define_records(CLI::App& app, command& chosen) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("Sends messages through onay, breaks what can break on the way, and checks that nothing was lost or done "
-               "twice.\nExit code: 0 if all of it holds, 1 if not, 2 for a wrong command line.",
-               "broker-sim");
-  app.set_version_flag("--version", fmt::format("{}.{}.{}", ONAY_VERSION_MAJOR, ONAY_VERSION_MINOR, ONAY_VERSION_PATCH));
+  CLI::App app(
+      "Sends messages through onay, breaks what can break on the way, and checks that nothing was lost or done "
+      "twice.\nExit code: 0 if all of it holds, 1 if not, 2 for a wrong command line.",
+      "broker-sim");
+  app.set_version_flag("--version",
+                       fmt::format("{}.{}.{}", ONAY_VERSION_MAJOR, ONAY_VERSION_MINOR, ONAY_VERSION_PATCH));
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   command chosen;

@@ -24,7 +24,8 @@ CLI::Option* add_duration(CLI::App* app, const std::string& name, Target& target
       name,
       [&target, name, z](const std::string& text) {
         const auto value = parse_duration(text);
-        if (!value) throw CLI::ValidationError(name, "\"" + text + "\" isn't a duration with a unit, like 250ms, 5s or 1m");
+        if (!value)
+          throw CLI::ValidationError(name, "\"" + text + "\" isn't a duration with a unit, like 250ms, 5s or 1m");
         if (z == zero::refused && *value == duration::zero()) throw CLI::ValidationError(name, "must not be zero");
         target = *value;
       },
@@ -40,7 +41,8 @@ CLI::Option* add_size(CLI::App* app, const std::string& name, Target& target, co
       name,
       [&target, name](const std::string& text) {
         const auto value = parse_size(text);
-        if (!value) throw CLI::ValidationError(name, "\"" + text + "\" isn't a size in bytes, like 4096, 64KiB or 4MiB");
+        if (!value)
+          throw CLI::ValidationError(name, "\"" + text + "\" isn't a size in bytes, like 4096, 64KiB or 4MiB");
         target = *value;
       },
       help);
@@ -58,8 +60,8 @@ CLI::Option* add_count(CLI::App* app, const std::string& name, Target& target, c
         const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
         const auto value = digits ? parse_size(text) : std::nullopt;
         if (!value || *value < least || *value > most) {
-          throw CLI::ValidationError(name, "\"" + text + "\" isn't a whole number from " + std::to_string(least) + " to " +
-                                               std::to_string(most));
+          throw CLI::ValidationError(name, "\"" + text + "\" isn't a whole number from " + std::to_string(least) +
+                                               " to " + std::to_string(most));
         }
         if constexpr (std::is_integral_v<Target>) {
           target = static_cast<Target>(*value);
@@ -73,7 +75,10 @@ CLI::Option* add_count(CLI::App* app, const std::string& name, Target& target, c
 }
 
 inline CLI::Option* add_probability(CLI::App* app, const std::string& name, double& target, const std::string& help) {
-  return app->add_option(name, target, help)->type_name("P")->check(CLI::Range(0.0, 1.0))->default_str("0");
+  return app->add_option(name, target, help)
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->default_str("0");
 }
 
 }  // namespace onay::sim

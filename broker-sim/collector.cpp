@@ -7,8 +7,8 @@
 
 #include <onay/consumer.hpp>
 
-#include <cstdio>
 #include <fmt/format.h>
+#include <cstdio>
 #include <memory>
 
 namespace onay::sim {

@@ -14,10 +14,10 @@ namespace onay::sim {
 struct collector_options {
   std::string bind = "tcp://127.0.0.1:*";
   std::string file;
-  bool sync = true;               // each letter reaches the disk
+  bool sync = true;  // each letter reaches the disk
   std::string logical_id = "collector";
-  std::string addresses;          // file that gets the bound address; empty: it is printed
-  std::optional<int> parent;      // dies with it
+  std::string addresses;      // file that gets the bound address; empty: it is printed
+  std::optional<int> parent;  // dies with it
   duration drain = std::chrono::seconds(10);
 };
 

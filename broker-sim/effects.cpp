@@ -2,14 +2,14 @@
 // Copyright The onay authors
 #include "effects.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <functional>
 #include <system_error>
-#include <unistd.h>
 
 namespace onay::sim {
 namespace {

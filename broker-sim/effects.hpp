@@ -25,12 +25,12 @@ enum class event_kind : std::uint8_t {
 };
 
 struct event {
-  std::uint64_t id = 0;         // see keys.hpp
-  std::uint32_t at = 0;         // since the run's beginning, in ticks
-  std::uint32_t age_ms = 0;     // of the message, as the context said
-  std::uint32_t attempt = 0;    // as the context said
+  std::uint64_t id = 0;       // see keys.hpp
+  std::uint32_t at = 0;       // since the run's beginning, in ticks
+  std::uint32_t age_ms = 0;   // of the message, as the context said
+  std::uint32_t attempt = 0;  // as the context said
   event_kind kind = event_kind::start;
-  std::uint16_t life = 0;       // which file it came from; not written
+  std::uint16_t life = 0;  // which file it came from; not written
 };
 
 // 100 us: fine enough to tell runs apart, and 32 bits of it last for five days.

@@ -29,7 +29,8 @@ struct fault_options {
   std::uint64_t seed = 1;
 
   [[nodiscard]] bool any() const {
-    return drop_settle > 0 || drop_deliver > 0 || drop_any > 0 || duplicate > 0 || reorder > 0 || delay > duration::zero();
+    return drop_settle > 0 || drop_deliver > 0 || drop_any > 0 || duplicate > 0 || reorder > 0 ||
+           delay > duration::zero();
   }
 };
 
@@ -115,9 +116,7 @@ class fault_queue {
     std::uint64_t order;  // frames that are due together keep their order
     Frame frame;
   };
-  static bool later(const moving& a, const moving& b) {
-    return a.due != b.due ? a.due > b.due : a.order > b.order;
-  }
+  static bool later(const moving& a, const moving& b) { return a.due != b.due ? a.due > b.due : a.order > b.order; }
 
   void push(time_point from, Frame frame) {
     queue_.push_back({from + options_.delay, ++order_, std::move(frame)});

@@ -2,14 +2,14 @@
 // Copyright The onay authors
 #include "letters.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <unistd.h>
 
 namespace onay::sim {
 namespace {

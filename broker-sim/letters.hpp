@@ -18,8 +18,8 @@ namespace onay::sim {
 
 // What the audit needs to know of a letter.
 struct letter {
-  std::string id;             // the original message's id
-  std::string operation_key;  // as JSON can carry it: bytes that aren't UTF-8 are replaced
+  std::string id;              // the original message's id
+  std::string operation_key;   // as JSON can carry it: bytes that aren't UTF-8 are replaced
   std::uint64_t key_hash = 0;  // of the real bytes
   std::string why;
   std::uint32_t attempts = 0;

@@ -2,9 +2,9 @@
 // Copyright The onay authors
 #include "load.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 

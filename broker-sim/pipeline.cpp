@@ -5,13 +5,13 @@
 #include "arguments.hpp"
 #include "effects.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fmt/format.h>
 #include <stdexcept>
 #include <system_error>
-#include <unistd.h>
 
 namespace onay::sim {
 namespace {

@@ -75,7 +75,7 @@ class pipeline {
   time_point beginning_;
   process collector_;
   std::string collector_address_;
-  std::string upstream_address_;                       // that workers connect to
+  std::string upstream_address_;                         // that workers connect to
   std::vector<std::atomic<std::uint16_t>> worker_port_;  // where they bind; 0: not known yet
   std::vector<std::unique_ptr<relay>> relays_;
   std::unique_ptr<supervisor> supervisor_;

@@ -2,17 +2,17 @@
 // Copyright The onay authors
 #include "process.hpp"
 
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <spawn.h>
 #include <sstream>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace onay::sim {

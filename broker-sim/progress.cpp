@@ -2,11 +2,11 @@
 // Copyright The onay authors
 #include "progress.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <fmt/format.h>
-#include <unistd.h>
 
 namespace onay::sim {
 
@@ -23,7 +23,8 @@ void progress::show(const upstream& u, std::uint64_t messages, std::uint64_t dea
   if (since < std::chrono::milliseconds(200)) return;
   const auto& book = u.book();
   const auto settled = book.settled();
-  const double rate = drawn_ ? static_cast<double>(settled - settled_before_) * 1e6 / static_cast<double>(since.count()) : 0;
+  const double rate =
+      drawn_ ? static_cast<double>(settled - settled_before_) * 1e6 / static_cast<double>(since.count()) : 0;
   fmt::print(stderr, "\r{} of {} sent, {} settled ({} dead), {:.0f}/s, {} waiting, {} worker deaths\x1b[K", book.sent(),
              messages, settled, book.dead_lettered(), rate, book.sent() - std::min(settled, book.sent()), deaths);
   std::fflush(stderr);

@@ -14,9 +14,12 @@ std::uint32_t low_us(time_point t) { return static_cast<std::uint32_t>(t.time_si
 ending ending_of(const settled_message& how) {
   if (how.refused()) return ending::refused;
   switch (how.state) {
-    case final_state::accepted: return ending::accepted;
-    case final_state::dead_lettered: return ending::dead_lettered;
-    default: return ending::unknown;
+    case final_state::accepted:
+      return ending::accepted;
+    case final_state::dead_lettered:
+      return ending::dead_lettered;
+    default:
+      return ending::unknown;
   }
 }
 
@@ -27,8 +30,8 @@ void receipt_book::follow(std::uint64_t message, time_point called_at, const rec
   endings_[message] = ending::open;
   const auto sent = sent_.fetch_add(1, std::memory_order_relaxed) + 1;
   open_max_ = std::max(open_max_, sent - std::min(sent, settled()));
-  ticket.on_settled([this, index = static_cast<std::uint32_t>(message), at = low_us(called_at)](
-                        const settled_message& how) { settle(index, at, how); });
+  ticket.on_settled([this, index = static_cast<std::uint32_t>(message),
+                     at = low_us(called_at)](const settled_message& how) { settle(index, at, how); });
 }
 
 void receipt_book::settle(std::uint32_t message, std::uint32_t called_at_us, const settled_message& how) {

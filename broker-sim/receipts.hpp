@@ -48,10 +48,10 @@ class receipt_book {
 
   std::vector<ending> endings_;
   std::atomic<std::uint64_t> sent_ = 0, settled_ = 0, dead_ = 0;
-  std::uint64_t open_max_ = 0;             // sending thread
-  std::optional<time_point> first_sent_;   // sending thread
-  std::mutex mutex_;                       // the callback thread's, and the sending thread's when it's late
-  histogram latency_;                      // under mutex_
+  std::uint64_t open_max_ = 0;              // sending thread
+  std::optional<time_point> first_sent_;    // sending thread
+  std::mutex mutex_;                        // the callback thread's, and the sending thread's when it's late
+  histogram latency_;                       // under mutex_
   std::optional<time_point> last_settled_;  // under mutex_
 };
 

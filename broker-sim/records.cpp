@@ -4,15 +4,16 @@
 
 #include "draws.hpp"
 
-#include <array>
 #include <fmt/format.h>
+#include <array>
 #include <ostream>
 #include <string_view>
 
 namespace onay::sim {
 namespace {
 
-constexpr std::array<std::string_view, 8> cities{"Ankara", "Bursa", "Edirne", "Izmir", "Kars", "Mersin", "Sivas", "Van"};
+constexpr std::array<std::string_view, 8> cities{"Ankara", "Bursa",  "Edirne", "Izmir",
+                                                 "Kars",   "Mersin", "Sivas",  "Van"};
 constexpr std::array<std::string_view, 10> goods{"tea",    "coffee", "lamp",  "kettle", "notebook",
                                                  "carpet", "chair",  "radio", "honey",  "umbrella"};
 

@@ -3,15 +3,15 @@
 #include "relay.hpp"
 
 #include <arpa/inet.h>
-#include <cerrno>
-#include <list>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
+#include <cerrno>
+#include <list>
+#include <system_error>
 #include <vector>
 
 namespace onay::sim {
@@ -42,8 +42,8 @@ bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || e
 struct pipe_end {
   std::vector<char> bytes = std::vector<char>(std::size_t{64} << 10U);
   std::size_t begin = 0, end = 0;
-  bool eof = false;       // the source said that no more comes
-  bool shut = false;      // and the target was told
+  bool eof = false;   // the source said that no more comes
+  bool shut = false;  // and the target was told
 
   [[nodiscard]] bool empty() const { return begin == end; }
 
@@ -162,7 +162,9 @@ void relay::run() {
   while (!stop_) {
     const bool hold_out = stalled_[0], hold_in = stalled_[1];
     polled.assign({{wake_, POLLIN, 0}, {listener_, POLLIN, 0}});
-    const auto wish = [](bool read, bool write) { return static_cast<short>((read ? POLLIN : 0) | (write ? POLLOUT : 0)); };
+    const auto wish = [](bool read, bool write) {
+      return static_cast<short>((read ? POLLIN : 0) | (write ? POLLOUT : 0));
+    };
     for (auto& c : all) {
       const bool read_out = !hold_out && c.out.empty() && !c.out.eof;
       const bool read_in = !hold_in && c.in.empty() && !c.in.eof;

@@ -2,9 +2,9 @@
 // Copyright The onay authors
 #include "report.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -29,7 +29,8 @@ std::uint64_t starts_beyond_first(const run_report& r) {
 }
 
 double attempts_mean(const run_report& r) {
-  return r.effects_known ? ratio(r.audit.handler_starts, r.audit.started_operations) : ratio(starts(r), r.audit.messages);
+  return r.effects_known ? ratio(r.audit.handler_starts, r.audit.started_operations)
+                         : ratio(starts(r), r.audit.messages);
 }
 
 json by_class(const run_report& r) {
@@ -49,7 +50,9 @@ struct row {
 std::string count(std::uint64_t n) { return fmt::format("{}", n); }
 
 void print_rows(std::ostream& out, const std::vector<row>& rows) {
-  for (const auto& r : rows) out << fmt::format("  {:<24}{:>14}  {}\n", r.name, r.value, r.meaning);
+  for (const auto& r : rows) {
+    out << fmt::format("  {:<24}{:>14}{}{}\n", r.name, r.value, *r.meaning == '\0' ? "" : "  ", r.meaning);
+  }
 }
 
 }  // namespace
@@ -60,29 +63,37 @@ double run_report::throughput() const {
 
 void print_table(const run_report& r, std::ostream& out) {
   const auto& a = r.audit;
-  const auto unknown = [](bool known, std::string value) { return known ? std::move(value) : std::string("not checked"); };
+  const auto unknown = [](bool known, std::string value) {
+    return known ? std::move(value) : std::string("not checked");
+  };
   out << "\nMessages\n";
-  print_rows(out, {{"messages", count(a.messages), "sent by the upstream"},
-                   {"accepted", count(a.accepted), "processed, recorded and acknowledged"},
-                   {"dead lettered", count(a.dead_lettered), "given up, and the collector has confirmed their letters"}});
+  print_rows(out,
+             {{"messages", count(a.messages), "sent by the upstream"},
+              {"accepted", count(a.accepted), "processed, recorded and acknowledged"},
+              {"dead lettered", count(a.dead_lettered), "given up, and the collector has confirmed their letters"}});
   if (a.refused > 0) print_rows(out, {{"refused", count(a.refused), "key sent before, with another payload"}});
-  print_rows(out, {{"lost", count(a.lost), "no end, no effect, or no letter: must be 0"},
-                   {"duplicate effects", unknown(r.effects_known, count(a.duplicate_effects)), "an operation was done twice"},
-                   {"  of those excused", unknown(r.effects_known, count(a.excused_duplicates)),
-                    "its first worker was killed, or its link cut, around that time"}});
+  print_rows(
+      out, {{"lost", count(a.lost), "no end, no effect, or no letter: must be 0"},
+            {"duplicate effects", unknown(r.effects_known, count(a.duplicate_effects)), "an operation was done twice"},
+            {"  of those excused", unknown(r.effects_known, count(a.excused_duplicates)),
+             "its first worker was killed, or its link cut, around that time"}});
   out << "Attempts\n";
   if (r.has_workers) {
-    print_rows(out, {{"handler starts", count(starts(r)), ""},
-                     {"extra traffic ratio", fmt::format("{:.4f}", ratio(starts_beyond_first(r), a.messages)),
-                      "starts beyond the first, per message"},
-                     {"attempts mean", fmt::format("{:.3f}", attempts_mean(r)), "starts per message that was started"}});
+    print_rows(out,
+               {{"handler starts", count(starts(r)), ""},
+                {"extra traffic ratio", fmt::format("{:.4f}", ratio(starts_beyond_first(r), a.messages)),
+                 "starts beyond the first, per message"},
+                {"attempts mean", fmt::format("{:.3f}", attempts_mean(r)), "starts per message that was started"}});
   }
-  print_rows(out, {{"first attempt successes", count(r.sender.first_attempt_successes), ""},
-                   {"successes after retry", count(r.sender.successes_after_retry), ""},
-                   {"redeliveries", count(r.sender.redeliveries), "deliveries beyond the first; resent frames not counted"},
-                   {"resent copies", count(r.sender.resent_copies), "deliveries that were sent again because a frame was lost"}});
+  print_rows(
+      out,
+      {{"first attempt successes", count(r.sender.first_attempt_successes), ""},
+       {"successes after retry", count(r.sender.successes_after_retry), ""},
+       {"redeliveries", count(r.sender.redeliveries), "deliveries beyond the first; resent frames not counted"},
+       {"resent copies", count(r.sender.resent_copies), "deliveries that were sent again because a frame was lost"}});
   if (r.has_workers) {
-    print_rows(out, {{"answered duplicates", count(r.workers.duplicates), "redeliveries that the inbox answered, handler not run"},
+    print_rows(out, {{"answered duplicates", count(r.workers.duplicates),
+                      "redeliveries that the inbox answered, handler not run"},
                      {"waiting", unknown(r.effects_known, fmt::format("{:.1f} ms", a.waiting_ms)),
                       "between a failed attempt and the next one, mean"}});
   }
@@ -101,7 +112,8 @@ void print_table(const run_report& r, std::ostream& out) {
   out << "Speed and size\n";
   print_rows(out, {{"elapsed", fmt::format("{:.3f} s", r.elapsed_s), "first send to last receipt"},
                    {"throughput", fmt::format("{:.0f} /s", r.throughput()), ""},
-                   {"latency p50", fmt::format("{:.3f} ms", r.latency.percentile(0.5) / 1000), "send to receipt, accepted ones"},
+                   {"latency p50", fmt::format("{:.3f} ms", r.latency.percentile(0.5) / 1000),
+                    "send to receipt, accepted ones"},
                    {"latency p99", fmt::format("{:.3f} ms", r.latency.percentile(0.99) / 1000), ""},
                    {"latency p99.9", fmt::format("{:.3f} ms", r.latency.percentile(0.999) / 1000), ""},
                    {"outbox max", count(r.outbox_max), "messages unsettled at once"}});
@@ -145,17 +157,17 @@ What this means
 )",
                        r.worker_kills + r.worker_crashes, r.worker_kills, r.worker_crashes);
   }
+  const auto excuse = a.duplicate_effects == 0 ? std::string()
+                                               : fmt::format(", {} of them explained by a killed worker or a cut link",
+                                                             a.excused_duplicates);
   out << fmt::format(R"(
-  {} effects happened twice{}. A worker records each key that it completed, so a redelivery to the same worker never
-  runs the handler again ({} were answered from the record). That record is in the worker's memory here: when it is
-  killed between the effect and its acknowledgement, another worker can't know. That is what at-least-once means, and
-  why handlers should be idempotent, or keep record and effect in one transaction.
+  {} effects happened twice{}.
+  A worker records each key that it completed, so a redelivery to the same worker never runs the handler again ({} were
+  answered from the record here). That record is in the worker's memory: when it is killed between an effect and the
+  acknowledgement, another worker can't know. That is what at-least-once means, and why handlers should be idempotent,
+  or keep record and effect in one transaction.
 )",
-                     a.duplicate_effects,
-                     a.duplicate_effects == 0
-                         ? std::string()
-                         : fmt::format(", {} of them explained by a killed worker or a cut link", a.excused_duplicates),
-                     r.workers.duplicates);
+                     a.duplicate_effects, excuse, r.workers.duplicates);
 }
 
 void print_json(const run_report& r, std::ostream& out) {
@@ -189,10 +201,11 @@ void print_json(const run_report& r, std::ostream& out) {
             {"worker_kills", if_known(r.has_workers, r.worker_kills)},
             {"worker_crashes", if_known(r.has_workers, r.worker_crashes)},
             {"link_cuts", r.link_cuts},
-            {"frames", {{"seen", r.faults.frames},
-                        {"dropped", r.faults.dropped},
-                        {"duplicated", r.faults.duplicated},
-                        {"reordered", r.faults.reordered}}},
+            {"frames",
+             {{"seen", r.faults.frames},
+              {"dropped", r.faults.dropped},
+              {"duplicated", r.faults.duplicated},
+              {"reordered", r.faults.reordered}}},
             {"peers_lost", r.sender.peers_lost},
             {"late_accepts", r.sender.late_accepts},
             {"stale_verdicts", r.sender.stale_verdicts},
@@ -200,8 +213,9 @@ void print_json(const run_report& r, std::ostream& out) {
             {"elapsed_s", rounded(r.elapsed_s)},
             {"throughput_per_s", rounded(r.throughput(), 10)},
             {"latency_ms", {{"p50", ms(0.5)}, {"p99", ms(0.99)}, {"p999", ms(0.999)}}},
-            {"rss_max_mib", {{"upstream", rounded(r.rss_upstream_mib, 10)},
-                             {"worker", if_known(r.has_workers, rounded(r.workers.rss_max_mib, 10))}}}};
+            {"rss_max_mib",
+             {{"upstream", rounded(r.rss_upstream_mib, 10)},
+              {"worker", if_known(r.has_workers, rounded(r.workers.rss_max_mib, 10))}}}};
   // The letters are written past the rest, one by one: there may be millions.
   auto text = j.dump(2, ' ', false, json::error_handler_t::replace);
   text.erase(text.rfind('\n'));

@@ -26,10 +26,10 @@ struct run_report {
   std::uint64_t seed = 0;
   std::uint64_t worker_kills = 0, worker_crashes = 0, link_cuts = 0;
   std::uint64_t outbox_max = 0;
-  double elapsed_s = 0;      // first send to last receipt
-  histogram latency;         // us, send to receipt of the accepted ones
+  double elapsed_s = 0;  // first send to last receipt
+  histogram latency;     // us, send to receipt of the accepted ones
   double rss_upstream_mib = 0;
-  bool has_workers = true;   // false: they are somebody else's, and what only they know is not known
+  bool has_workers = true;  // false: they are somebody else's, and what only they know is not known
   bool effects_known = true;
   std::filesystem::path letters;  // the collector's file; empty: not known
 

@@ -6,9 +6,9 @@
 #include "progress.hpp"
 #include "report.hpp"
 
+#include <fmt/format.h>
 #include <cerrno>
 #include <cstdio>
-#include <fmt/format.h>
 #include <fstream>
 #include <iostream>
 #include <system_error>
@@ -23,10 +23,14 @@ constexpr duration close_patience = std::chrono::seconds(5);
 
 std::string in_words(upstream_end end, const upstream& u) {
   switch (end) {
-    case upstream_end::abandoned: return "abandoned: interrupted twice";
-    case upstream_end::stalled: return "stalled: no receipt came for too long";
-    case upstream_end::failed: return u.failure();
-    default: return {};
+    case upstream_end::abandoned:
+      return "abandoned: interrupted twice";
+    case upstream_end::stalled:
+      return "stalled: no receipt came for too long";
+    case upstream_end::failed:
+      return u.failure();
+    default:
+      return {};
   }
 }
 

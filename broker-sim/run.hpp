@@ -15,7 +15,7 @@
 namespace onay::sim {
 
 struct output_options {
-  std::string json;      // a file, "-" for the standard output (and nothing else there), empty for the table alone
+  std::string json;  // a file, "-" for the standard output (and nothing else there), empty for the table alone
   bool explain = false;
 };
 

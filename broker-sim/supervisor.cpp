@@ -2,8 +2,8 @@
 // Copyright The onay authors
 #include "supervisor.hpp"
 
-#include <csignal>
 #include <fmt/format.h>
+#include <csignal>
 #include <system_error>
 
 namespace onay::sim {

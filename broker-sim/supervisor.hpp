@@ -71,10 +71,10 @@ class supervisor {
   std::atomic<std::int64_t> patience_us_ = 0;
   std::atomic<std::uint64_t> kills_ = 0, crashes_ = 0, overdue_ = 0;
   mutable std::mutex mutex_;
-  std::vector<life> lives_;   // under mutex_
-  std::string failure_;       // under mutex_
-  std::vector<slot> slots_;   // supervising thread
-  std::thread thread_;        // starts and reaps: a child's parent-death signal is tied to the thread that made it
+  std::vector<life> lives_;  // under mutex_
+  std::string failure_;      // under mutex_
+  std::vector<slot> slots_;  // supervising thread
+  std::thread thread_;       // starts and reaps: a child's parent-death signal is tied to the thread that made it
 };
 
 }  // namespace onay::sim

@@ -33,7 +33,8 @@ struct synthetic_options {
 }
 
 // `wanted` different indices below `count`, chosen by the seed, ascending; all of them when there are not more.
-[[nodiscard]] inline std::vector<std::uint64_t> choose_poison(std::uint64_t seed, std::uint64_t count, std::uint64_t wanted) {
+[[nodiscard]] inline std::vector<std::uint64_t> choose_poison(std::uint64_t seed, std::uint64_t count,
+                                                              std::uint64_t wanted) {
   std::vector<std::uint64_t> chosen;
   wanted = std::min(wanted, count);
   for (std::uint64_t n = 0; chosen.size() < wanted; ++n) {

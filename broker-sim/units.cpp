@@ -11,9 +11,10 @@ namespace {
 
 using unit = std::pair<std::string_view, std::uint64_t>;
 
-constexpr std::array<unit, 5> time_units{{{"us", 1}, {"ms", 1'000}, {"s", 1'000'000}, {"m", 60'000'000},
-                                          {"h", 3'600'000'000}}};
-constexpr std::array<unit, 5> size_units{{{"", 1}, {"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
+constexpr std::array<unit, 5> time_units{
+    {{"us", 1}, {"ms", 1'000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}}};
+constexpr std::array<unit, 5> size_units{
+    {{"", 1}, {"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 

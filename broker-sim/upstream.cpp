@@ -7,8 +7,8 @@
 
 #include "shell/access.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <thread>
 
 namespace onay::sim {

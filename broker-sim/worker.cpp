@@ -6,12 +6,12 @@
 #include "process.hpp"
 #include "worker_status.hpp"
 
+#include <fmt/format.h>
+#include <sys/prctl.h>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <fmt/format.h>
 #include <memory>
-#include <sys/prctl.h>
 #include <thread>
 
 namespace onay::sim {
@@ -109,8 +109,7 @@ int run_worker(const worker_options& options) {
   for (const auto& key : options.poison_keys) handler.poison.push_back(id_of(key, options.style));
   std::sort(handler.poison.begin(), handler.poison.end());
 
-  const auto beginning =
-      options.beginning_us ? time_point(duration(*options.beginning_us)) : boot_clock::now();
+  const auto beginning = options.beginning_us ? time_point(duration(*options.beginning_us)) : boot_clock::now();
   std::shared_ptr<const event_writer> events;
   if (!options.events.empty()) events = std::make_shared<const event_writer>(options.events, beginning);
 
@@ -129,7 +128,8 @@ int run_worker(const worker_options& options) {
     status.finish(report);
   }
   if (!report.error.empty()) {
-    fmt::print(stderr, "broker-sim: {}: {}\n", options.logical_id.empty() ? "worker" : options.logical_id, report.error);
+    fmt::print(stderr, "broker-sim: {}: {}\n", options.logical_id.empty() ? "worker" : options.logical_id,
+               report.error);
     return 1;
   }
   return 0;

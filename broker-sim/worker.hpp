@@ -20,7 +20,7 @@ namespace onay::sim {
 struct worker_settings {
   synthetic_options handler;
   std::optional<std::uint32_t> concurrency;
-  std::optional<std::uint32_t> attempts;       // absent: the library's default; 0: no limit
+  std::optional<std::uint32_t> attempts;  // absent: the library's default; 0: no limit
   std::optional<duration> age_max;
   std::optional<duration> attempt_timeout;
   std::optional<std::uint32_t> credit;
@@ -30,17 +30,17 @@ struct worker_settings {
 
 struct worker_options {
   worker_settings settings;
-  std::vector<std::string> connect, bind;      // upstream endpoints
-  std::string dead_letters;                    // the collector's
-  bool discard = false;                        // instead
+  std::vector<std::string> connect, bind;  // upstream endpoints
+  std::string dead_letters;                // the collector's
+  bool discard = false;                    // instead
   std::string logical_id;
   std::vector<std::string> poison_keys;
   key_style style = key_style::numbered;
-  std::string events;                          // file; empty: none
-  std::string status;                          // file; empty: none
-  std::string addresses;                       // file that gets the bound addresses; empty: none
-  std::optional<std::int64_t> beginning_us;    // of the run, boot clock
-  std::optional<int> parent;                   // dies with it
+  std::string events;                        // file; empty: none
+  std::string status;                        // file; empty: none
+  std::string addresses;                     // file that gets the bound addresses; empty: none
+  std::optional<std::int64_t> beginning_us;  // of the run, boot clock
+  std::optional<int> parent;                 // dies with it
   duration drain = std::chrono::seconds(30);
 };
 

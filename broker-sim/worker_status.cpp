@@ -59,10 +59,10 @@ void status_file::write(const stop_report* report) const {
                               {"refused", s.refused},
                               {"rss_max_mib", peak_rss_mib()}};
   if (report != nullptr) {
-    j["stop"] = {{"clean", report->clean},         {"settled", report->settled},
-                 {"released", report->released},   {"running", report->running},
-                 {"unconfirmed", report->unconfirmed}, {"dead_letters", report->dead_letters},
-                 {"error", report->error}};
+    j["stop"] = {
+        {"clean", report->clean},     {"settled", report->settled},         {"released", report->released},
+        {"running", report->running}, {"unconfirmed", report->unconfirmed}, {"dead_letters", report->dead_letters},
+        {"error", report->error}};
   }
   write_whole(file_, j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

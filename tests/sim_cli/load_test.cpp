@@ -4,10 +4,10 @@
 
 #include "support/catch.hpp"
 
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 using namespace onay::sim;
 

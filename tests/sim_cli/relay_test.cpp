@@ -5,13 +5,13 @@
 #include "support/catch.hpp"
 
 #include <arpa/inet.h>
-#include <cerrno>
 #include <netinet/in.h>
 #include <poll.h>
-#include <string>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <cerrno>
+#include <string>
 
 using onay::sim::relay;
 

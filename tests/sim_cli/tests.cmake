@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The onay authors
 #
-# broker-sim: its deciding parts as test cases, the program by its command line. Included by broker-sim/CMakeLists.txt, so
-# that a build without the simulator has no tests of it.
+# broker-sim: its deciding parts as test cases, the program by its command line. Included by broker-sim/CMakeLists.txt,
+# so that a build without the simulator has no tests of it.
 
 set(here ${CMAKE_CURRENT_LIST_DIR})
 onay_test(onay_sim_support_tests LABEL sim LIBRARIES onay_sim_support SOURCES

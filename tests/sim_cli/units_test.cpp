@@ -21,8 +21,26 @@ TEST_CASE("durations are read with their unit") {
 }
 
 TEST_CASE("what is no duration is refused") {
-  for (const auto* text : {"", "5", "s", "-1s", "+1s", "1 s", " 1s", "1s ", "1.s", ".5s", "1e3s", "1d", "1S", "0.5us", "1.05us",
-                           "0.0000001s", "1m30s", "99999999999999999999s", "9223372036854775807s", "nans"}) {
+  for (const auto* text : {"",
+                           "5",
+                           "s",
+                           "-1s",
+                           "+1s",
+                           "1 s",
+                           " 1s",
+                           "1s ",
+                           "1.s",
+                           ".5s",
+                           "1e3s",
+                           "1d",
+                           "1S",
+                           "0.5us",
+                           "1.05us",
+                           "0.0000001s",
+                           "1m30s",
+                           "99999999999999999999s",
+                           "9223372036854775807s",
+                           "nans"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_duration(text));
   }
@@ -49,5 +67,5 @@ TEST_CASE("sizes are read with or without a unit") {
     CHECK_FALSE(parse_size(text));
   }
   CHECK(size_to_text(64U << 20U) == "64MiB");
-  CHECK(size_to_text(1000) == "1000B");
+  CHECK(size_to_text(1000) == "1000");
 }
