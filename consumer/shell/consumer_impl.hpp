@@ -107,8 +107,8 @@ class consumer::impl : public std::enable_shared_from_this<consumer::impl> {
   std::vector<shell::command> taken_commands_;
   std::vector<firing> firings_;
   std::vector<zmq::pollitem_t> poll_items_;
-  time_point last_timers_ = time_point::min();
-  time_point last_watch_ = time_point::min();
+  time_point last_timers_{};
+  time_point last_watch_{};
   time_point stop_deadline_ = core::never;  // stopping: until when
   std::string stop_error_;                  // why it stopped by itself
 

@@ -216,7 +216,7 @@ class link_io {
   std::vector<core::route> wanted_;
   std::size_t first_item_ = 0;
   std::vector<zmq::pollitem_t> glance_items_;
-  time_point next_glance_ = time_point::min();
+  time_point next_glance_{};
 };
 
 // The poll's timeout: rounded up, because waking early only to sleep again costs more than the rest of a millisecond.

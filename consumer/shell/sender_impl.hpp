@@ -88,7 +88,7 @@ class sender::impl {
   std::vector<zmq::pollitem_t> poll_items_;
   std::uint64_t freed_ = 0, freed_bytes_ = 0;  // this turn's
   std::uint64_t unknown_ = 0;                  // receipts that ended as such
-  time_point last_timers_ = time_point::min();
+  time_point last_timers_{};
   time_point part_until_ = core::never;  // closing: how long BYE_OK is waited for
 
   const std::vector<std::string> addresses_;

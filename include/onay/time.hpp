@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -43,8 +44,7 @@ class limit {
  public:
   constexpr limit(T value) : value_(value) {}  // NOLINT(google-explicit-constructor): reads as a plain field
   constexpr limit(no_limit_t) {}               // NOLINT(google-explicit-constructor)
-  template <class U>
-    requires(std::is_convertible_v<U, T> && !std::is_same_v<U, T>)
+  template <std::convertible_to<T> U>
   constexpr limit(U value) : value_(T(value)) {}  // NOLINT(google-explicit-constructor)
 
   /// False when there is no limit.

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The onay authors
+//
+// What a hostile peer says: bytes that are no command, and commands that are sound but absurd. The same seed says the
+// same.
+#pragma once
+
+#include "support/frame_samples.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace onay::test {
+
+class hostile_frames {
+ public:
+  static constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  static constexpr auto longest = duration(std::numeric_limits<duration::rep>::max());
+  // No message of a test is numbered so high: a late settlement of these can't be anybody's.
+  static constexpr std::uint64_t nobodys = std::uint64_t{1} << 50U;
+
+  explicit hostile_frames(std::uint64_t seed) : samples_(seed) {
+    for (std::uint64_t i = 0; i < 20 * frame_samples::types; ++i) {
+      wire::encode(samples_.of_type(i % frame_samples::types), corpus_.emplace_back());
+    }
+  }
+
+  // --- bytes ---
+
+  // A frame of at most `size_max` bytes. Hardly any is a command.
+  [[nodiscard]] std::string bytes(std::size_t size_max = 2'000) {
+    std::string b;
+    switch (below(8)) {
+      case 0: b = noise(size_max); break;
+      case 1: b = bomb(); break;
+      case 2: b = of_corpus(); b.resize(below(b.size() + 1)); break;
+      case 3: b = of_corpus() + noise(40); break;
+      case 4: b = wrong_types(); break;
+      default: b = mutant(); break;
+    }
+    b.resize(std::min(b.size(), size_max));
+    return b;
+  }
+
+  [[nodiscard]] std::string noise(std::size_t size_max) { return samples_.bytes(size_max); }
+
+  // A frame of a good shape that announces much more than it holds.
+  [[nodiscard]] std::string bomb() {
+    using namespace std::string_view_literals;
+    static constexpr std::array heads = {"\xdd\xff\xff\xff\xff"sv, "\xdf\xff\xff\xff\xff"sv, "\xc6\xff\xff\xff\xff"sv,
+                                         "\xdb\xff\xff\xff\xff"sv, "\xc9\xff\xff\xff\xff\x01"sv, "\xdc\xff\xff"sv};
+    switch (below(4)) {
+      case 0: return std::string(10'000, '\x91');
+      case 1: return std::string(heads[below(heads.size())]);
+      case 2: {
+        std::string deep;
+        for (int i = 0; i < 3'000; ++i) {
+          deep += "\xdc\xff\xff"sv;
+        }
+        return deep;
+      }
+      default: {
+        // As a field of a command.
+        std::string command = "\x94";
+        command += char(1 + below(13));
+        return command + "\x07\x01" + std::string(heads[below(heads.size())]);
+      }
+    }
+  }
+
+  [[nodiscard]] std::string mutant() {
+    auto b = of_corpus();
+    for (auto n = 1 + below(4); n > 0 && !b.empty(); --n) {
+      // Mostly near the front, where the structure is.
+      const auto at = std::size_t(below(coin() ? b.size() : std::min<std::size_t>(b.size(), 24)));
+      switch (below(5)) {
+        case 0: b[at] = char(unsigned(std::uint8_t(b[at])) ^ (1U << below(8))); break;
+        case 1: b[at] = char(below(256)); break;
+        case 2: b.erase(at, 1); break;
+        case 3: b.insert(at, 1, char(below(256))); break;
+        default: b[at] = char(0xc0U + below(32)); break;
+      }
+    }
+    return b;
+  }
+
+  // --- numbers ---
+
+  [[nodiscard]] std::uint64_t below(std::uint64_t n) { return samples_.below(n); }
+  [[nodiscard]] bool coin() { return samples_.coin(); }
+  [[nodiscard]] bool rarely(std::uint64_t n) { return below(n) == 0; }
+  // Small ones meet what is there.
+  [[nodiscard]] std::uint64_t number() {
+    static constexpr std::array<std::uint64_t, 8> edges = {0, 1, most, most - 1, most >> 1U, (most >> 1U) + 1, 1U << 31U,
+                                                           std::uint64_t{1} << 32U};
+    switch (below(4)) {
+      case 0: return edges[below(edges.size())];
+      case 1: return samples_.number();
+      default: return below(200);
+    }
+  }
+  [[nodiscard]] std::uint64_t number_above_0() { return std::max<std::uint64_t>(number(), 1); }
+  [[nodiscard]] duration time() {
+    return coin() ? duration(duration::rep(number() & (most >> 1U))) : rarely(4) ? longest : duration(below(5'000));
+  }
+  [[nodiscard]] core::ranges ranges() {
+    switch (below(5)) {
+      case 0: return {};
+      case 1: return core::ranges{{1, most}};
+      case 2: {
+        core::ranges many;
+        for (std::uint64_t n = 0, at = number_above_0() % 1'000; n < below(300); ++n, at += 2) {
+          many.append(at + 1);
+        }
+        return many;
+      }
+      case 3: {
+        const auto first = number_above_0();
+        return core::ranges{{first, first + std::min(number(), most - first)}};
+      }
+      default: {
+        core::ranges some;
+        std::uint64_t end = 0;
+        for (auto n = below(6); n > 0 && end < most / 2; --n) {
+          const auto first = end + 1 + below(10);
+          end = first + below(10);
+          some.append({first, end});
+        }
+        return some;
+      }
+    }
+  }
+
+  // --- sound commands with absurd contents ---
+
+  // As from a consumer that has been handed nothing. `session` is its own.
+  [[nodiscard]] core::frame from_consumer(core::session_id session) {
+    switch (below(6)) {
+      case 0:
+      case 1:
+        return core::consumer_heartbeat{session, number(), number(), ranges(), ranges(), ranges(), ranges(), ranges(),
+                                        number(), number(), coin()};
+      case 2: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
+                                 std::uint8_t(below(256)), rarely(4), "?"};
+      case 3: return foreign(session);
+      default: {
+        core::settle f{session, number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(), number()};
+        for (auto n = below(4); n > 0; --n) {
+          f.late.push_back({number(), number() | nobodys, kind(), coin(), "late"});
+        }
+        return f;
+      }
+    }
+  }
+
+  [[nodiscard]] core::frame from_sender(core::session_id session, std::uint64_t next_tag) {
+    switch (below(8)) {
+      case 0:
+      case 1:
+        return core::sender_heartbeat{session, number(), number(), number(), number(), number(), number(), number(),
+                                      ranges(), number(), number(), coin()};
+      case 2: {
+        core::settled f{session, number(), ranges(), {}, {}, ranges()};
+        for (auto n = below(20); n > 0; --n) {
+          f.others.push_back({number_above_0(), kind(), core::verdict(1 + below(3)),
+                              coin() ? std::optional(samples_.record()) : std::nullopt});
+        }
+        for (auto n = below(4); n > 0; --n) {
+          f.late.push_back({number(), number_above_0(), kind(), core::verdict(1 + below(3))});
+        }
+        return f;
+      }
+      case 3: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
+                                 std::uint8_t(below(256)), rarely(4), "?"};
+      case 4: return foreign(session);
+      default: return deliveries(session, rarely(8) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
+    }
+  }
+
+  // Mostly within the credit, in message and bytes; some lie.
+  [[nodiscard]] core::deliver deliveries(core::session_id session, std::uint64_t first_tag) {
+    core::deliver f{session, first_tag, {}};
+    for (auto n = std::min<std::uint64_t>(below(6), most - first_tag); n > 0; --n) {
+      auto i = samples_.item();
+      i.number = rarely(8) ? i.number : 1 + below(1'000);
+      i.doc.age = coin() ? duration{} : i.doc.age;
+      i.doc.attempt = coin() ? 1 : i.doc.attempt;
+      if (coin()) {
+        i.doc.time_left.reset();
+      }
+      if (coin()) {
+        // A few keys that meet again, with few payloads.
+        i.doc.key = store("hostile-" + std::to_string(below(40)));
+        i.doc.payload = store(std::string(1 + below(2), 'h'));
+      } else if (rarely(20)) {
+        i.doc.key = store(std::string(coin() ? 0 : 300, 'k'));
+      }
+      if (!rarely(30)) {
+        i.size = (i.flags & core::delivery_flag::nil) != 0 ? below(100)
+                                                           : i.doc.key.size() + i.doc.headers.size() + i.doc.payload.size();
+      }
+      f.items.push_back(std::move(i));
+    }
+    return f;
+  }
+
+  // Frees what the views of the commands made so far point to.
+  void forget() {
+    stored_.clear();
+    samples_ = frame_samples(below(most));
+  }
+
+ private:
+  // A command that this role never sends, or that belongs to another time.
+  core::frame foreign(core::session_id session) {
+    auto f = samples_.of_type(1 + below(frame_samples::types - 1));
+    std::visit(
+        [&](auto& c) {
+          if constexpr (requires { c.session = session; }) {
+            if (coin()) {
+              c.session = session;
+            }
+          }
+        },
+        f);
+    return f;
+  }
+
+  std::vector<core::settlement_item> settlements() {
+    std::vector<core::settlement_item> items;
+    for (auto n = below(6); n > 0; --n) {
+      items.push_back({number_above_0(), kind(), time(), error_class(below(7)), reason(below(13)), "text", coin(), "result"});
+    }
+    return items;
+  }
+
+  core::settlement kind() { return core::settlement(1 + below(5)); }
+  const std::string& of_corpus() { return corpus_[below(corpus_.size())]; }
+  std::string_view store(std::string bytes) { return stored_.emplace_back(std::move(bytes)); }
+
+  // A sound array of values of any kind, with a command's type in front.
+  std::string wrong_types() {
+    using namespace std::string_view_literals;
+    static constexpr std::array values = {"\xc0"sv, "\xc2"sv, "\xc3"sv, "\x01"sv, "\xff"sv, "\xa1\xff"sv, "\xa1x"sv, "\x90"sv,
+                                          "\x80"sv, "\xca\x3f\x80\x00\x00"sv, "\xd3\x80\x00\x00\x00\x00\x00\x00\x00"sv,
+                                          "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"sv, "\xc4\x00"sv, "\xd4\x01\x01"sv,
+                                          "\x92\x01\x02"sv, "\x81\xa1k\x01"sv};
+    const auto count = 2 + below(14);
+    std::string b(1, char(0x90U | (count & 0x0fU)));
+    b += char(1 + below(12));
+    for (std::uint64_t i = 1; i < count; ++i) {
+      b += values[below(values.size())];
+    }
+    return b;
+  }
+
+  frame_samples samples_;
+  std::vector<std::string> corpus_;
+  std::deque<std::string> stored_;
+};
+
+}  // namespace onay::test
