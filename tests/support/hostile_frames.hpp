@@ -138,7 +138,7 @@ class hostile_frames {
     }
   }
 
-  // --- sound commands with absurd contents ---
+  // --- sound commands with absurd contents; few of them end the session ---
 
   // As from a consumer that has been handed nothing. `session` is its own.
   [[nodiscard]] core::frame from_consumer(core::session_id session) {
@@ -148,7 +148,7 @@ class hostile_frames {
         return core::consumer_heartbeat{session, number(), number(), ranges(), ranges(), ranges(), ranges(), ranges(),
                                         number(), number(), coin()};
       case 2: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                                 std::uint8_t(below(256)), rarely(4), "?"};
+                                 std::uint8_t(below(256)), rarely(80), "?"};
       case 3: return foreign(session);
       default: {
         core::settle f{session, number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(), number()};
@@ -178,9 +178,9 @@ class hostile_frames {
         return f;
       }
       case 3: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                                 std::uint8_t(below(256)), rarely(4), "?"};
+                                 std::uint8_t(below(256)), rarely(80), "?"};
       case 4: return foreign(session);
-      default: return deliveries(session, rarely(8) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
+      default: return deliveries(session, rarely(100) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
     }
   }
 
@@ -202,7 +202,7 @@ class hostile_frames {
       } else if (rarely(20)) {
         i.doc.key = store(std::string(coin() ? 0 : 300, 'k'));
       }
-      if (!rarely(30)) {
+      if (!rarely(400)) {
         i.size = (i.flags & core::delivery_flag::nil) != 0 ? below(100)
                                                            : i.doc.key.size() + i.doc.headers.size() + i.doc.payload.size();
       }
@@ -224,7 +224,7 @@ class hostile_frames {
     std::visit(
         [&](auto& c) {
           if constexpr (requires { c.session = session; }) {
-            if (coin()) {
+            if (std::is_same_v<std::decay_t<decltype(c)>, core::bye> ? rarely(10) : coin()) {
               c.session = session;
             }
           }

@@ -134,6 +134,7 @@ class sender_node : public node {
           sent->end->why = f.why;
         } else {
           sent->end = std::move(f);
+          sent->end->receipt.reset();  // it would keep itself alive
         }
       };
       if (f.joined) {
