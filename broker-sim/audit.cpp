@@ -25,6 +25,8 @@ void count_up(T& value) {
 
 // The context's own word on the age is exact; what the audit measures has the transit in it, and a busy machine.
 constexpr std::uint32_t own_age_slack_ms = 250;
+// A death is dated when we learn of it; the sender may have heard first.
+constexpr std::uint32_t death_slack = 2500;
 
 }  // namespace
 
@@ -74,16 +76,18 @@ void audit::add_start(operation& o, std::uint64_t number, const event& e) {
 }
 
 // A repetition in the same process is never excused: that process has the record of the first. One in another process
-// is, if the first process was killed (its record, and perhaps its answer, died with it), or if a link was cut shortly
-// before or after the first effect (its answer may not have arrived before its lease was over).
+// is, if the first process was killed meanwhile (its record, and perhaps its answer, died with it), or if a link was
+// cut shortly before or after the first effect (its answer may not have arrived before its lease was over).
 void audit::add_effect(operation& o, const event& e) {
-  if (o.effects > 0) {
-    ++result_.duplicate_effects;
-    const bool elsewhere = o.effect_in != e.life;
-    const bool killed = o.effect_in < input_.life_was_killed.size() && input_.life_was_killed[o.effect_in];
+  if (o.effects > 0) ++result_.duplicate_effects;
+  if (o.effects > 0 && o.effect_in != e.life) {
+    const auto end = o.effect_in < input_.deaths.size() ? input_.deaths[o.effect_in] : death{};
+    const bool killed = end.why != death::cause::none && end.at <= e.at + death_slack;
     const auto from = o.ended_at - std::min(o.ended_at, input_.cut_reach);
     const auto cut = std::lower_bound(input_.cuts.begin(), input_.cuts.end(), from);
-    if (elsewhere && (killed || (cut != input_.cuts.end() && *cut <= e.at))) ++result_.excused_duplicates;
+    const bool was_cut = cut != input_.cuts.end() && *cut <= e.at;
+    if (killed || was_cut) ++result_.excused_duplicates;
+    if (!killed && was_cut) ++result_.excused_by_cut;
   }
   count_up(o.effects);
   o.effect_in = e.life;
@@ -106,9 +110,11 @@ void audit::add(const letter& l) {
 void audit::judge_letter(const operation& o, std::uint64_t id, const letter& l) {
   if (l.why == to_string(reason::rejected) && (o.flags & was_refused) == 0) ++result_.unearned_letters;
   if (l.why != to_string(reason::attempts_exhausted)) return;
-  if (input_.attempts_max && o.starts < *input_.attempts_max) ++result_.unearned_letters;
-  const bool poison = std::binary_search(input_.poison.begin(), input_.poison.end(), id);
-  if (o.running_in != 0 && !poison) ++result_.innocent_letters;
+  if (input_.attempts_max && o.starts < *input_.attempts_max) ++result_.untried_letters;
+  // Killed by us it would be allowed: a message that runs alone is taken to be what its worker died of.
+  const auto last = o.running_in - std::size_t{1};
+  const bool crashed = last < input_.deaths.size() && input_.deaths[last].why == death::cause::crashed;
+  if (crashed && !std::binary_search(input_.poison.begin(), input_.poison.end(), id)) ++result_.innocent_letters;
 }
 
 void audit::judge_message(std::uint64_t message, ending end) {
@@ -172,11 +178,15 @@ void audit::find_problems() {
   complain(r.both_ends, "accepted and dead-lettered as well");
   complain(r.repeated_letters, "letters stored twice");
   complain(r.stray_letters, "letters of messages that the sender doesn't call dead");
-  complain(r.unearned_letters, "letters that say \"rejected\" or \"attempts_exhausted\" of what was not");
-  complain(r.innocent_letters, "letters of messages whose last attempt was killed, but not by themselves");
-  const bool disturbed = !input_.cuts.empty() || std::find(input_.life_was_killed.begin(), input_.life_was_killed.end(),
-                                                           true) != input_.life_was_killed.end();
-  if (!disturbed) complain(r.dead_with_effect, "dead-lettered although their effect happened");
+  complain(r.unearned_letters, "letters that say \"rejected\" of what was not");
+  complain(r.innocent_letters, "letters of messages that were near a poison one when it killed their worker");
+  const bool disturbed =
+      !input_.cuts.empty() || std::any_of(input_.deaths.begin(), input_.deaths.end(),
+                                          [](const death& d) { return d.why != death::cause::none; });
+  if (!disturbed) {
+    complain(r.dead_with_effect, "dead-lettered although their effect happened");
+    complain(r.untried_letters, "letters that say \"attempts_exhausted\" of what was started less often");
+  }
   complain(r.overlaps, "runs of a key while another run of it went on in the same worker");
   complain(r.late_starts, "starts past the message's age limit");
   complain(r.unknown_keys, "events or letters of keys that were never sent");

@@ -20,12 +20,19 @@
 
 namespace onay::sim {
 
+// How one life of a worker ended.
+struct death {
+  enum class cause : std::uint8_t { none, killed, crashed };  // crashed: not by us
+  cause why = cause::none;
+  std::uint32_t at = 0;  // ticks
+};
+
 // What is known about the run itself.
 struct audit_input {
   const key_catalog* keys = nullptr;
-  std::vector<bool> life_was_killed;  // by life: ended by SIGKILL, ours or its own
-  std::vector<std::uint32_t> cuts;    // ticks, ascending
-  std::uint32_t cut_reach = 0;        // ticks: how long before an effect a cut may still explain its repetition
+  std::vector<death> deaths;        // by life
+  std::vector<std::uint32_t> cuts;  // ticks, ascending
+  std::uint32_t cut_reach = 0;      // ticks: how long before an effect a cut may still explain its repetition
   std::optional<std::uint32_t> age_max_ms;
   std::optional<std::uint32_t> attempts_max;
   std::vector<std::uint64_t> poison;                    // ids that kill their worker, sorted
@@ -39,12 +46,15 @@ struct audit_result {
   std::uint64_t lost = 0;                // no end, or accepted without an effect, or dead without its letter
   std::uint64_t duplicate_effects = 0;   // effects beyond an operation's first
   std::uint64_t excused_duplicates = 0;  // of those: explained by a kill, a crash or a cut
+  std::uint64_t excused_by_cut = 0;      // of those: by a cut alone
   std::uint64_t both_ends = 0;           // operations that were accepted and dead-lettered
   std::uint64_t repeated_letters = 0;    // letters whose id the file has already
   std::uint64_t stray_letters = 0;       // letters of messages that their sender doesn't call dead
   std::uint64_t dead_with_effect = 0;  // dead-lettered operations that have an effect: only a kill or a cut may do that
-  std::uint64_t unearned_letters = 0;  // `rejected` without a refusal, `attempts_exhausted` without the attempts
-  std::uint64_t innocent_letters = 0;  // `attempts_exhausted`, but the last attempt was killed and the key isn't poison
+  std::uint64_t unearned_letters = 0;  // `rejected` without a refusal
+  std::uint64_t untried_letters =
+      0;  // `attempts_exhausted` with fewer starts than that: only a kill or a cut may do that
+  std::uint64_t innocent_letters = 0;  // `attempts_exhausted`, and the last attempt died of another message's poison
   std::uint64_t handler_starts = 0;
   std::uint64_t starts_beyond_first = 0;
   std::uint64_t started_operations = 0;

@@ -184,6 +184,7 @@ void print_json(const run_report& r, std::ostream& out) {
             {"lost", a.lost},
             {"duplicate_effects", if_known(r.effects_known, a.duplicate_effects)},
             {"excused_duplicates", if_known(r.effects_known, a.excused_duplicates)},
+            {"excused_by_cut_alone", if_known(r.effects_known, a.excused_by_cut)},
             {"handler_starts", if_known(r.has_workers, starts(r))},
             {"redeliveries", r.sender.redeliveries},
             {"resent_copies", r.sender.resent_copies},

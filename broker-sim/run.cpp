@@ -75,7 +75,11 @@ audit make_audit(const run_options& options, const load& messages, const upstrea
   audit_input in;
   in.keys = &messages.keys();
   for (const auto& l : p.workers().lives()) {
-    in.life_was_killed.push_back(l.how == life::end::killed || l.how == life::end::crashed);
+    death d;
+    if (l.ended) d.at = to_ticks(*l.ended - u.beginning());
+    if (l.how == life::end::killed) d.why = death::cause::killed;
+    if (l.how == life::end::crashed) d.why = death::cause::crashed;
+    in.deaths.push_back(d);
   }
   in.cuts = p.cuts();
   // A consumer may start for one lease after the link went, and its messages move two heartbeats later.

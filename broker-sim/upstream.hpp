@@ -63,6 +63,7 @@ class upstream {
   [[nodiscard]] sender_status status() const;
   [[nodiscard]] fault_counts faults() const;  // after `close`
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] time_point beginning() const { return settings_.beginning; }
   // When each message was sent, in ticks; only with an age limit.
   [[nodiscard]] const std::vector<std::uint32_t>& sent_at() const { return sent_at_; }
   // Whether that many consumers are connected.

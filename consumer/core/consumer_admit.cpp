@@ -13,6 +13,7 @@ namespace {
 
 // What a document may take beside the bytes that its size counts: field headers, attempt, ages.
 constexpr std::uint64_t document_overhead = 256;
+constexpr std::uint64_t condemned_overhead = 4096;  // and the retry record
 constexpr duration collector_pause = std::chrono::seconds(1);
 
 reason reason_of(document_state state) {
@@ -55,10 +56,13 @@ void consumer_core::handle(instant now, consumer_session& s, const deliver& f, c
         }
         s.highest_seen = tag;
       } else if (!s.missing.erase(tag)) {
+        if ((item.flags & delivery_flag::nil) != 0) {
+          take_back(now, s, tag);
+        }
         continue;  // a copy of one that came
       }
       if (item.size > s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen) ||
-          item.raw.size() > item.size + document_overhead + (item.doc.record ? 4096 : 0)) {
+          item.raw.size() > item.size + ((item.flags & delivery_flag::condemned) != 0 ? condemned_overhead : document_overhead)) {
         return close_session(now, s, error_code::credit_overrun, std::uint8_t(frame_type::deliver),
                              "more bytes were sent than granted");
       }
@@ -135,10 +139,42 @@ void consumer_core::admit(instant now, consumer_session& s, std::uint64_t tag, c
   if (overdue) {
     d->limit = now.boot;
   }
+  if (config_.bury == burial::nowhere) {
+    d->limit = never;  // a collector takes letters of any age
+  } else if (item.size > config_.largest_message) {
+    return reject(now, d, reason::too_large, error_class::none, "larger than this consumer takes", false);
+  }
   if (drain_ != drain_state::none) {
     return settle_with(now, d, settlement::release, {});
   }
   admit_key(now, d, key_hash);
+}
+
+// The sender has settled it otherwise: unless it has started, it is let go.
+void consumer_core::take_back(instant now, consumer_session& s, std::uint64_t tag) {
+  auto* t = s.tags.find(tag);
+  if (t == nullptr || t->settled || t->delivery == nullptr) {
+    return;
+  }
+  auto* d = t->delivery;
+  switch (d->at) {
+    case held::stage::queued:
+      std::erase(queue_, d);
+      suspects_queued_ -= needs_word(*d) ? 1 : 0;
+      break;
+    case held::stage::asking:
+      std::erase(s.asking, tag);
+      --asking_;
+      alone_ = alone_ == d ? nullptr : alone_;
+      break;
+    case held::stage::waiting:
+      std::erase(waiting_, d);
+      unlink_waiter(d);
+      break;
+    default:
+      return;
+  }
+  settle_with(now, d, settlement::release, {});
 }
 
 // The inbox is asked before anything is condemned: a completed key is accepted, whatever became of its limits.
@@ -151,7 +187,7 @@ void consumer_core::admit_key(instant now, held* d, std::uint64_t key_hash) {
     }
     if (inbox_.completed(known)) {
       ++counters_.duplicates;
-      inbox_.pin(known, d->id.sender, d->id.epoch, d->id.number);
+      pin(known, *d);
       return settle_accept(now, d, inbox_.result_of(known));
     }
     // The key's first run decides; this one waits for it, holding its credit.
@@ -199,7 +235,7 @@ void consumer_core::wake_waiters(instant now, held* first, bool accepted, std::s
     d->record = inbox::none;
     if (accepted) {
       ++counters_.duplicates;
-      inbox_.pin(first->record, d->id.sender, d->id.epoch, d->id.number);
+      pin(first->record, *d);
       settle_accept(now, d, result);
     } else {
       extra e;

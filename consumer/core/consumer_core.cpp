@@ -53,8 +53,8 @@ void consumer_core::handle_frame(instant now, const route& from, const frame& f,
           links_.handle_refused(now.boot, from, command);
         } else if constexpr (std::is_same_v<command_type, error>) {
           links_.handle_error(now.boot, from, command);
-          if (command.closed && command.session && *command.session == links_.session_on(from)) {
-            end_session(now, *sessions_.at(*command.session), true);
+          if (const auto current = links_.session_on(from); command.closed && current != 0 && command.session == current) {
+            end_session(now, *sessions_.at(current), true);
           }
         } else if constexpr (std::is_same_v<command_type, deliver>) {
           if (auto* s = session_of(from, command.session, frame_type::deliver)) {
@@ -92,6 +92,9 @@ consumer_session* consumer_core::session_of(const route& from, std::optional<ses
     case links::standing::current:
       break;
     case links::standing::older_connection:
+      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that really
+      // is older the answer goes nowhere.)
+      answer_error(from, error_code::hello_required, named, std::uint8_t(type), false, "");
       return nullptr;
     case links::standing::unknown_session:
       answer_error(from, error_code::unknown_session, named, std::uint8_t(type), false, "");
@@ -146,8 +149,8 @@ void consumer_core::handle(instant now, consumer_session& s, const sender_heartb
   }
   if (s.lowered_by != 0 && h.echo >= s.lowered_by) {
     // What it had sent before it read that stays counted.
-    s.credit_tag = s.counted_tag = std::max(s.credit_tag, std::min(h.highest_tag, s.counted_tag));
-    s.credit_bytes = s.counted_bytes = std::max(s.credit_bytes, std::min(h.bytes_sent, s.counted_bytes));
+    s.credit_tag = s.counted_tag = std::max({s.credit_tag, s.highest_seen, std::min(h.highest_tag, s.counted_tag)});
+    s.credit_bytes = s.counted_bytes = std::max({s.credit_bytes, s.bytes_seen, std::min(h.bytes_sent, s.counted_bytes)});
     s.lowered_by = 0;
   }
   inbox_.confirm_below(s.terms.sender_id, h.epoch, h.lowest_held);
@@ -176,16 +179,14 @@ void consumer_core::handle_time(instant now) {
   }
   handle_timeouts(now);
   release_stale_waiters(now);
-  if (config_.age_max) {
-    std::erase_if(away_, [&](const away& a) {
-      if (now.boot < after(a.since, *config_.age_max)) {
-        return false;
-      }
-      counters_.pins_dropped += inbox_.forget_sender(a.sender_id);
-      homeless_late_.erase(a.sender_id);
-      return true;
-    });
-  }
+  std::erase_if(away_, [&](const away& a) {
+    if (now.boot < after(a.since, pin_age())) {
+      return false;
+    }
+    counters_.pins_dropped += inbox_.forget_sender(a.sender_id);
+    homeless_late_.erase(a.sender_id);
+    return true;
+  });
   links_.handle_time(now.boot);
   take_link_events(now);
   drain_step(now);
@@ -232,7 +233,7 @@ void consumer_core::open(const link_event& e) {
   const auto& terms = s.terms;
   sessions_.emplace(e.session, std::move(owned));
   s.startable_until.store(s.beat.lease_end().time_since_epoch().count(), std::memory_order_relaxed);
-  links_.set_hello_interval(terms.heartbeat);
+  links_.set_hello_interval(std::min<duration>(terms.heartbeat, config_.hello_interval));
   refused_by_peer_.clear();
   std::erase_if(away_, [&](const away& a) { return a.sender_id == terms.sender_id; });
   inbox_.confirm_below(terms.sender_id, terms.epoch, terms.lowest_held);
@@ -323,7 +324,7 @@ void consumer_core::forget_session(instant now, consumer_session& s) {
     }
   });
   if (inbox_.pins_of(s.terms.sender_id) > 0 || homeless_late_.contains(s.terms.sender_id)) {
-    away_.push_back({s.terms.sender_id, now.boot});
+    note_away(now, s.terms.sender_id);
   }
   auto it = sessions_.find(s.id);
   ended_sessions_.push_back(std::move(it->second));
@@ -336,6 +337,15 @@ void consumer_core::drop_session_if_unused(consumer_session& s) {
     std::erase_if(ended_sessions_, [&](const auto& owned) { return owned.get() == &s; });
   }
 }
+
+// A sender without a session keeps its pins and its late settlements this long.
+void consumer_core::note_away(instant now, std::uint64_t sender_id) {
+  if (std::none_of(away_.begin(), away_.end(), [&](const away& a) { return a.sender_id == sender_id; })) {
+    away_.push_back({sender_id, now.boot});
+  }
+}
+
+duration consumer_core::pin_age() const { return config_.age_max.value_or(std::chrono::hours(24)); }
 
 consumer_session* consumer_core::session_with(std::uint64_t sender_id) {
   for (auto& [id, s] : sessions_) {

@@ -247,12 +247,15 @@ class consumer_core {
                     std::string text);
   void open(const link_event& e);
   void drop_session_if_unused(consumer_session& s);
+  void note_away(instant now, std::uint64_t sender_id);
+  [[nodiscard]] duration pin_age() const;
 
   // consumer_admit.cpp: deliveries
   void handle(instant now, consumer_session& s, const deliver& f, const std::shared_ptr<const void>& buffer);
   void admit(instant now, consumer_session& s, std::uint64_t tag, const deliver_item& item,
              const std::shared_ptr<const void>& buffer, std::uint64_t key_hash);
   void admit_key(instant now, held* d, std::uint64_t key_hash);
+  void take_back(instant now, consumer_session& s, std::uint64_t tag);
   void wake_waiters(instant now, held* first, bool accepted, std::string_view result, duration delay);
   void unlink_waiter(held* d);
   void release_stale_waiters(instant now);
@@ -267,6 +270,7 @@ class consumer_core {
   [[nodiscard]] std::size_t in_flight() const { return dispatched_ + running_.size() + asking_; }
   [[nodiscard]] std::size_t stuck() const;
   void drop_claim(held* d);
+  void pin(inbox::record r, const held& d);
   void ask(instant now, held* d);
   void confirm_starts(consumer_session& s, const ranges& confirmed);
   void to_workers(held* d);
@@ -295,7 +299,6 @@ class consumer_core {
   // consumer_credit.cpp: grants and what goes out
   void grant();
   static void grant_to(consumer_session& s, std::uint64_t messages, std::uint64_t bytes);
-  static void lower(consumer_session& s);
   static void withdraw(consumer_session& s);
   static void give_place_back(consumer_session& s, std::uint64_t size);
   [[nodiscard]] bool has_news(const consumer_session& s) const;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <span>
 
 namespace onay::core {
 
@@ -18,6 +17,11 @@ namespace {
 
 constexpr std::uint64_t open_tags_max = 65'536;  // as many ranges as a frame's list may have, if no two were adjacent
 constexpr std::size_t settlements_per_frame = 4'096;  // what always fits, and so does its answer
+constexpr std::size_t settle_bytes = 1U << 20U;       // results and texts of a frame; at least one settlement fits
+
+bool lacks_bytes(const consumer_session& s) {
+  return s.backlog > 0 && s.next_size > s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
+}
 
 }  // namespace
 
@@ -34,7 +38,7 @@ void consumer_core::grant() {
     open += s->tags.size();
     if (s->lowered_by == 0) {
       all.push_back(s.get());
-      if (s->backlog > s->unused()) {
+      if (s->backlog > s->unused() || lacks_bytes(*s)) {
         needy.push_back(s.get());
       }
     }
@@ -51,7 +55,7 @@ void consumer_core::grant() {
     return;
   }
   std::rotate(turn.begin(), turn.begin() + std::ptrdiff_t(grant_turn_ % turn.size()), turn.end());
-  bool short_of_credit = false;
+  const consumer_session* hungry = nullptr;
   for (std::size_t i = 0; i < turn.size(); ++i) {
     auto& s = *turn[i];
     const auto left = turn.size() - i;
@@ -59,16 +63,20 @@ void consumer_core::grant() {
     const auto unused_bytes = s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
     const auto wanted = s.next_size > unused_bytes ? s.next_size - unused_bytes : 0;
     const auto bytes = std::max(free_bytes / left, std::min(free_bytes, wanted));
-    short_of_credit = short_of_credit || (s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted));
+    if (hungry == nullptr && s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted)) {
+      hungry = &s;
+    }
     grant_to(s, messages, bytes);
     free -= messages;
     free_bytes -= bytes;
     grant_turn_ += messages > 0 ? 1 : 0;
   }
-  if (short_of_credit) {
+  // Idle grants go back only when somebody needs them; so do those that are too small for what they are meant for, or
+  // two senders could each hold half of what either of them needs.
+  if (hungry != nullptr) {
     for (auto* s : all) {
-      if (s->backlog == 0) {
-        lower(*s);
+      if (s != hungry && (s->backlog == 0 || lacks_bytes(*s))) {
+        withdraw(*s);
       }
     }
   }
@@ -81,21 +89,9 @@ void consumer_core::grant_to(consumer_session& s, std::uint64_t messages, std::u
   s.counted_bytes = s.credit_bytes;
 }
 
-// Takes an idle grant back, but for one message. It counts until the sender has echoed the heartbeat that says so.
-void consumer_core::lower(consumer_session& s) {
-  if (s.unused() <= 1) {
-    return;
-  }
-  const auto per_message = (s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen)) / s.unused();
-  s.credit_tag = s.highest_seen + 1;
-  s.credit_bytes = s.bytes_seen + per_message;
-  s.lowered_by = s.beat.mark();
-  s.beat.send_soon();
-}
-
-// No more: what is on its way still counts.
+// No more than what has come: it counts until the sender has echoed the heartbeat that says so.
 void consumer_core::withdraw(consumer_session& s) {
-  if (s.credit_tag > s.highest_seen) {
+  if (s.credit_tag > s.highest_seen || s.credit_bytes > s.bytes_seen) {
     s.credit_tag = s.highest_seen;
     s.credit_bytes = s.bytes_seen;
     s.lowered_by = s.beat.mark();
@@ -113,11 +109,14 @@ bool consumer_core::has_news(const consumer_session& s) const {
     return true;
   }
   // A raise alone is told when it is worth a frame: an eighth of the pool, or all that the sender has.
+  if (s.beat.sent() == 0 || s.lowered_by != 0) {
+    return false;  // credit is told by the heartbeat that is due: the first one, or the one that lowers it
+  }
   const auto raise = s.credit_tag - std::min(s.credit_tag, s.told_tag);
   const auto raise_bytes = s.credit_bytes - std::min(s.credit_bytes, s.told_bytes);
   const auto told_unused = s.told_tag - std::min(s.told_tag, s.highest_seen);
-  return s.beat.sent() > 0 && ((raise > 0 && (raise >= config_.credit_max / 8 || told_unused == 0)) ||
-                               raise_bytes >= std::max<std::uint64_t>(config_.credit_bytes_max / 8, 1));
+  return (raise > 0 && (raise >= config_.credit_max / 8 || told_unused == 0)) ||
+         raise_bytes >= std::max<std::uint64_t>(config_.credit_bytes_max / 8, 1);
 }
 
 void consumer_core::flush(instant now) {
@@ -127,7 +126,8 @@ void consumer_core::flush(instant now) {
     if (s->parting || !links_.ready(id)) {
       continue;
     }
-    while (s->beat.sent() > 0 && has_news(*s)) {
+    // Late settlements go out before the first heartbeat grants credit: what they take back must not be handed over first.
+    while ((s->beat.sent() > 0 || s->late_now) && has_news(*s)) {
       send_settle(now, *s);
     }
     if (s->beat.due(now.boot)) {
@@ -146,16 +146,18 @@ void consumer_core::send_settle(instant now, consumer_session& s) {
   f.accepted = ranges::from(s.accepted_now);
   std::sort(s.others_now.begin(), s.others_now.end());
   s.others_now.erase(std::unique(s.others_now.begin(), s.others_now.end()), s.others_now.end());
-  const auto count = std::min(s.others_now.size(), settlements_per_frame);
-  for (auto tag : std::span(s.others_now).first(count)) {
+  std::size_t count = 0, bytes = 0;
+  for (; count < s.others_now.size() && count < settlements_per_frame && bytes < settle_bytes; ++count) {
+    const auto tag = s.others_now[count];
     if (auto* t = s.tags.find(tag); t != nullptr && t->settled) {
       f.others.push_back(item_of(tag, *t));
+      bytes += f.others.back().result.size() + f.others.back().text.size();
     }
   }
   bool more_late = false;
   if (s.late_now) {
     for (auto& l : s.late) {
-      if (l.mark == 0 && f.others.size() + f.late.size() == settlements_per_frame) {
+      if (l.mark == 0 && (f.others.size() + f.late.size() >= settlements_per_frame || bytes >= settle_bytes)) {
         more_late = true;
         break;
       }
@@ -163,6 +165,7 @@ void consumer_core::send_settle(instant now, consumer_session& s) {
         l.mark = s.beat.mark();
         f.late.push_back(l.item);
         f.late.back().result = l.result;
+        bytes += l.result.size();
       }
     }
   }
@@ -233,10 +236,8 @@ time_point consumer_core::next_deadline() {
   if (alone_since_ != never && stuck() > 0) {
     next = std::min(next, after(alone_since_, config_.attempt_timeout));
   }
-  if (config_.age_max) {
-    for (const auto& a : away_) {
-      next = std::min(next, after(a.since, *config_.age_max));
-    }
+  for (const auto& a : away_) {
+    next = std::min(next, after(a.since, pin_age()));
   }
   return drain_ == drain_state::draining ? std::min(next, drain_deadline_) : next;
 }

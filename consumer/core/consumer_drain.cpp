@@ -12,6 +12,7 @@ namespace onay::core {
 namespace {
 
 constexpr std::size_t others_max = 16'384;  // what always fits a frame
+constexpr std::size_t bytes_max = 1U << 20U;
 
 }  // namespace
 
@@ -84,12 +85,14 @@ bye consumer_core::farewell(consumer_session& s) {
   bye b;
   b.session = s.id;
   b.last_tag = s.highest_seen;
+  std::size_t bytes = 0;
   s.tags.for_each([&](std::uint64_t tag, slot& t) {
     if (t.settled && t.kind == settlement::accept && !t.extra) {
       b.accepted.append(tag);
     } else if (t.settled) {
-      if (b.others.size() < others_max) {  // the rest has been said by SETTLE, and is reported as unconfirmed
+      if (b.others.size() < others_max && bytes < bytes_max) {  // the rest was said by SETTLE; it is reported as unconfirmed
         b.others.push_back(item_of(tag, t));
+        bytes += b.others.back().result.size() + b.others.back().text.size();
       }
     } else if (t.delivery != nullptr &&
                (t.delivery->at == held::stage::running || t.delivery->at == held::stage::dispatched)) {

@@ -19,6 +19,9 @@ std::size_t consumer_core::stuck() const {
 }
 
 void consumer_core::pump(instant now) {
+  if (queue_.empty() || (queue_.front()->flags & delivery_flag::alone) == 0 || paused_ || drain_ != drain_state::none) {
+    alone_since_ = never;
+  }
   if (paused_ || drain_ != drain_state::none) {
     return;
   }
@@ -181,7 +184,10 @@ void consumer_core::finish_accepted(instant now, held* d, std::string&& result) 
   }
   // Recorded before anybody hears of it.
   inbox_.complete(d->record, result);
-  inbox_.pin(d->record, d->id.sender, d->id.epoch, d->id.number);
+  pin(d->record, *d);
+  if (d->session == nullptr) {
+    note_away(now, d->id.sender);
+  }
   active_[d->record] = nullptr;
   if (d->next_waiter != nullptr) {
     wake_waiters(now, d, true, result, duration::zero());
@@ -222,13 +228,14 @@ void consumer_core::finish_failed(instant now, held* d, onay::outcome&& o) {
 // Admitted, perhaps dispatched, but no handler ran.
 void consumer_core::never_started(instant now, held* d) {
   if (d->session == nullptr) {
-    if (d->confirmed) {
-      // Its sender was told to charge a start that never was.
+    if (d->confirmed || d->at == held::stage::asking) {
+      // Its sender may have confirmed a start that never was, and charged it with the loss of the session.
       late_item item{d->id.epoch, d->id.number, settlement::release, false, {}};
       if (auto* s = session_with(d->id.sender)) {
         add_late(*s, item, {});
       } else {
         homeless_late_[d->id.sender].push_back({item, {}, 0});
+        note_away(now, d->id.sender);
       }
     }
     drop_claim(d);
@@ -246,6 +253,15 @@ void consumer_core::never_started(instant now, held* d) {
   }
   d->at = held::stage::queued;
   queue_.push_front(d);
+}
+
+// Until this delivery's settlement is confirmed the record stays. Of an older life of the sender nothing is pinned: it
+// can't hand that message over again, and its numbers mean other messages now.
+void consumer_core::pin(inbox::record r, const held& d) {
+  const auto* s = session_with(d.id.sender);
+  if (s == nullptr || s->terms.epoch == d.id.epoch) {
+    inbox_.pin(r, d.id.sender, d.id.epoch, d.id.number);
+  }
 }
 
 void consumer_core::handle_timeouts(instant now) {

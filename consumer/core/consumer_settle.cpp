@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
+#include <tuple>
 
 namespace onay::core {
 
@@ -130,7 +132,7 @@ void consumer_core::handle_buried(instant now, held* d) {
     add_late(*s, item, {});
   } else {
     homeless_late_[d->id.sender].push_back({item, {}, 0});
-    away_.push_back({d->id.sender, now.boot});
+    note_away(now, d->id.sender);
   }
   free_held(d);
 }
@@ -144,13 +146,15 @@ void consumer_core::handle(instant now, consumer_session& s, const settled& f) {
   for (const auto& item : f.others) {
     confirm_tag(now, s, item.tag, item.kind, item.verdict, item.record);
   }
+  std::set<std::tuple<std::uint64_t, std::uint64_t, settlement>> answered;
   for (const auto& l : f.late) {
     if (l.epoch == s.terms.epoch && l.kind == settlement::accept) {
       inbox_.confirm(s.terms.sender_id, l.epoch, l.number);
     }
-    std::erase_if(s.late, [&](const auto& mine) {
-      return mine.item.number == l.number && mine.item.epoch == l.epoch && mine.item.kind == l.kind;
-    });
+    answered.insert({l.epoch, l.number, l.kind});
+  }
+  if (!answered.empty()) {
+    std::erase_if(s.late, [&](const auto& mine) { return answered.contains({mine.item.epoch, mine.item.number, mine.item.kind}); });
   }
   confirm_starts(s, f.confirmed);
 }

@@ -12,6 +12,13 @@ namespace {
 // A peer's word on how long to wait is kept within reason.
 constexpr duration wait_longest = std::chrono::seconds(60);
 
+// A sender's terms are timers of ours: too small ones would spin, too large ones never end.
+bool sound(const greeting& g) {
+  const auto* s = std::get_if<sender_greeting>(&g.part);
+  return s == nullptr || (s->heartbeat >= std::chrono::milliseconds(1) && s->lease <= std::chrono::hours(24) &&
+                          s->heartbeat <= s->lease / 4);
+}
+
 }  // namespace
 
 links::links(greeting self, duration hello_interval, entropy& ids)
@@ -64,7 +71,7 @@ void links::handle_hello(time_point now, const route& from, const hello& h) {
   if (dialing_.contains(from)) {
     return;  // both ends connect to each other: the connecting end never answers a HELLO
   }
-  if (closed_) {
+  if (closed_ && !continues(h)) {
     return refuse(from, h, refusal::closing, "this end is closing");
   }
   if (h.version_min > protocol_version || h.version_max < protocol_version) {
@@ -73,9 +80,9 @@ void links::handle_hello(time_point now, const route& from, const hello& h) {
   if (h.self.role() == self_.role()) {
     return refuse(from, h, refusal::wrong_role, self_.role() == role::sender ? "this end is a sender too" : "this end is a consumer too");
   }
-  if (const auto* s = std::get_if<sender_greeting>(&h.self.part);
-      s != nullptr && (s->heartbeat < std::chrono::milliseconds(1) || s->lease < 4 * s->heartbeat)) {
-    return refuse(from, h, refusal::bad_options, "the heartbeat must be at least 1 ms and at most a quarter of the lease");
+  if (!sound(h.self)) {
+    return refuse(from, h, refusal::bad_options,
+                  "the heartbeat must be at least 1 ms and at most a quarter of the lease, the lease at most 24 h");
   }
 
   auto named = by_name_.find(h.self.logical_id);
@@ -178,10 +185,10 @@ void links::handle_welcome(time_point, const route& from, const welcome& w) {
     return;  // an answer to an older HELLO, or a second copy
   }
   auto& d = it->second;
-  if (w.self.role() == self_.role() || w.version != protocol_version) {
+  if (w.self.role() == self_.role() || w.version != protocol_version || !sound(w.self)) {
     d.state = dial_state::refused;
     d.next = never;
-    events.push_back({link_event::kind::refused, 0, from, {}, {}, "the peer has the wrong role or version"});
+    events.push_back({link_event::kind::refused, 0, from, {}, {}, "the peer has the wrong role or version, or terms out of range"});
     return;
   }
   d.state = dial_state::up;
@@ -291,7 +298,7 @@ void links::handle_writable(time_point now, const route& r) {
 
 void links::handle_time(time_point now) {
   for (auto& [to, d] : dialing_) {
-    if (d.state != dial_state::up && now >= d.next && !closed_) {
+    if (d.state != dial_state::up && now >= d.next && may_greet(d)) {
       say_hello(now, to, d);
     }
   }
@@ -302,7 +309,10 @@ void links::handle_time(time_point now) {
     }
   }
   for (auto id : silent) {
-    replace(now, id);
+    // Replacing one may have ended another: a connection carries one session.
+    if (auto it = by_session_.find(id); it != by_session_.end() && it->second.rival) {
+      replace(now, id);
+    }
   }
 }
 
@@ -353,6 +363,18 @@ void links::drop(session_id session) {
 
 void links::close() { closed_ = true; }
 
+// An end that is closing begins nothing, but goes on with what there is: settlements may still be on their way.
+bool links::may_greet(const dialing& d) const { return !closed_ || (d.resume && by_session_.contains(*d.resume)); }
+
+bool links::continues(const hello& h) const {
+  auto named = by_name_.find(h.self.logical_id);
+  if (named == by_name_.end()) {
+    return false;
+  }
+  const auto& link = by_session_.at(named->second);
+  return link.instance == h.self.instance && (h.connection == link.connection || h.resume == named->second);
+}
+
 duration links::heartbeat_with(const greeting& peer) const {
   const auto* mine = std::get_if<sender_greeting>(&self_.part);
   const auto* theirs = std::get_if<sender_greeting>(&peer.part);
@@ -361,11 +383,9 @@ duration links::heartbeat_with(const greeting& peer) const {
 
 time_point links::next_deadline() const {
   auto next = never;
-  if (!closed_) {
-    for (const auto& [to, d] : dialing_) {
-      if (d.state != dial_state::up) {
-        next = std::min(next, d.next);
-      }
+  for (const auto& [to, d] : dialing_) {
+    if (d.state != dial_state::up && may_greet(d)) {
+      next = std::min(next, d.next);
     }
   }
   for (const auto& [id, link] : by_session_) {

@@ -70,7 +70,7 @@ class links {
   // --- commands ---
   // This end gives the session up. `again`: a connecting end says HELLO anew.
   void end(time_point now, session_id session, bool again);
-  // No new sessions; HELLOs are refused.
+  // No new sessions; those that are open go on, over a new connection too.
   void close();
   // What HELLO and WELCOME say of this end; the counters in it change.
   greeting& self() { return self_; }
@@ -119,6 +119,8 @@ class links {
   void refuse(const route& from, const hello& h, refusal why, std::string text);
   void drop(session_id session);  // forgets it here and reports `ended`
   [[nodiscard]] duration heartbeat_with(const greeting& peer) const;
+  [[nodiscard]] bool may_greet(const dialing& d) const;
+  [[nodiscard]] bool continues(const hello& h) const;
 
   greeting self_;
   duration hello_interval_;

@@ -130,6 +130,9 @@ sender_session* sender_core::session_of(const route& from, std::optional<session
     case links::standing::current:
       break;
     case links::standing::older_connection:
+      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that really
+      // is older the answer goes nowhere.)
+      answer_error(from, error_code::hello_required, named, std::uint8_t(type), "");
       if (!settle) {  // a settlement counts whichever way it comes
         return nullptr;
       }
@@ -191,7 +194,7 @@ void sender_core::handle(instant now, sender_session& s, const consumer_heartbea
     s.tags.for_each_in(r.first, r.last, [](std::uint64_t, slot& t) { t.started = true; });
   }
   if (!h.asked.empty()) {
-    confirm_starts(s, h.asked, nullptr);
+    confirm_starts(now, s, h.asked, nullptr);
     s.beat.send_soon();  // our heartbeat carries every confirmation
   }
   resend_missing(now, s, h.echo, h);
@@ -268,6 +271,9 @@ void sender_core::take_link_events(instant now) {
     const auto e = links_.events[i];
     switch (e.what) {
       case link_event::kind::opened: {
+        if (sessions_.empty()) {
+          last_step_ = now.boot;  // sleeping while there was nobody is not being held up
+        }
         auto s = std::make_unique<sender_session>(e.session, e.to, e.peer, config_, now.boot);
         sessions_.emplace(e.session, std::move(s));
         refused_by_peer_.clear();
@@ -381,8 +387,11 @@ void sender_core::abandon_all(instant now) {
 
 time_point sender_core::next_deadline() const {
   auto next = std::min(links_.next_deadline(), ledger_.next_due());
-  if (config_.buries_itself && !closing_ && !anyone_buries() && ledger_.held() > 0) {
+  if (config_.buries_itself && burial_room_ > 0 && !closing_ && !anyone_buries() && ledger_.held() > 0) {
     next = std::min(next, next_burial_scan_);
+  }
+  if (!sessions_.empty() && last_step_ != never) {
+    next = std::min(next, after(last_step_, config_.heartbeat));  // a longer sleep would count as being held up
   }
   for (const auto& [id, s] : sessions_) {
     next = std::min({next, s->beat.lease_end(), links_.ready(id) ? s->beat.next_deadline() : never});

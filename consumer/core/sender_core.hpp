@@ -180,7 +180,8 @@ class sender_core {
   void apply_ranges(instant now, sender_session& s, const ranges& accepted, ranges& answer);
   settled_item apply(instant now, sender_session& s, const settlement_item& item);
   settled_late apply_late(instant now, sender_session& s, const late_item& item, bool& deferred);
-  void confirm_starts(sender_session& s, const ranges& asked, ranges* confirmed);
+  void confirm_starts(instant now, sender_session& s, const ranges& asked, ranges* confirmed);
+  void send_nil(instant now, sender_session& s, std::uint64_t tag, const slot& t);
   void finish_accepted(instant now, stored_message* m, std::string_view result);
   void finish_buried(instant now, stored_message* m);
   void finish(stored_message* m, finished f);

@@ -32,7 +32,13 @@ void sender_core::flush(instant now) {
     bury_what_nobody_can(now);
   }
   for (auto& [id, s] : sessions_) {
-    if (links_.ready(id) && s->beat.due(now.boot)) {
+    if (!links_.ready(id) || !s->beat.due(now.boot)) {
+      continue;
+    }
+    if (s->closing) {  // said until it is answered; it takes the heartbeat's place
+      (void)s->beat.next_beat(now.boot);
+      frames.push_back({s->to, bye{id, s->highest_tag, {}, {}, {}}});
+    } else {
       send_heartbeat(now, *s);
     }
   }
@@ -41,7 +47,7 @@ void sender_core::flush(instant now) {
 void sender_core::deliver_what_fits(instant now) {
   // Parked retries are bounded: at the limit nothing fresh leaves, so nothing new can fail.
   const bool anyone = std::any_of(sessions_.begin(), sessions_.end(), [](const auto& s) { return !s.second->leaving; });
-  const bool parked_full = ledger_.parked() >= config_.parked_max;
+  const bool parked_full = ledger_.parked() - overdue_.size() - undeliverable_.size() >= config_.parked_max;
   while (auto* m = ledger_.front()) {
     if (parked_full && !m->delivered_once) {
       return;

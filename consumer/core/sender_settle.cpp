@@ -9,6 +9,12 @@
 
 namespace onay::core {
 
+namespace {
+
+constexpr duration delay_longest = std::chrono::hours(24);  // a consumer's word is kept within reason
+
+}  // namespace
+
 void sender_core::handle(instant now, sender_session& s, const settle& f) {
   settled answer;
   answer.session = s.id;
@@ -39,7 +45,7 @@ void sender_core::handle(instant now, sender_session& s, const settle& f) {
   for (const auto& r : f.started.list()) {
     s.tags.for_each_in(r.first, r.last, [](std::uint64_t, slot& t) { t.started = true; });
   }
-  confirm_starts(s, f.asked, &answer.confirmed);
+  confirm_starts(now, s, f.asked, &answer.confirmed);
   // A raise that was made before the newest heartbeat that we read may have been taken back by that.
   if (f.credit_heartbeat >= s.beat.seen()) {
     s.credit_tag = std::max(s.credit_tag, f.credit_tag);
@@ -169,6 +175,7 @@ settled_late sender_core::apply_late(instant now, sender_session& s, const late_
         // settled late may forget its record only then.
         if (auto* t = holder->tags.find(tag)) {
           t->message = nullptr;
+          send_nil(now, *holder, tag, *t);
         }
       }
     }
@@ -208,10 +215,14 @@ settled_late sender_core::apply_late(instant now, sender_session& s, const late_
   return answer;
 }
 
-void sender_core::confirm_starts(sender_session& s, const ranges& asked, ranges* confirmed) {
+void sender_core::confirm_starts(instant now, sender_session& s, const ranges& asked, ranges* confirmed) {
   for (const auto& r : asked.list()) {
     s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot& t) {
-      if (t.message == nullptr || t.message->condemned) {
+      if (t.message == nullptr) {
+        send_nil(now, s, tag, t);  // settled elsewhere: it won't start
+        return;
+      }
+      if (t.message->condemned) {
         return;
       }
       t.confirmed = true;
@@ -288,9 +299,18 @@ void sender_core::close_tag(sender_session& s, std::uint64_t tag, slot t) {
   deferred_.erase(first, last);
 }
 
+// The message of this tag has been settled by somebody else: its holder may let it go.
+void sender_core::send_nil(instant now, sender_session& s, std::uint64_t tag, const slot& t) {
+  deliver f;
+  f.session = s.id;
+  f.first_tag = tag;
+  f.items.push_back(item_for(now, s, t));
+  frames.push_back({s.to, std::move(f)});
+}
+
 // Due again after `delay`, but never parked past its limit: what is too old goes out to be condemned.
 void sender_core::give_back(instant now, stored_message* m, duration delay) {
-  const auto due = after(now.boot, std::max(delay, duration::zero()));
+  const auto due = after(now.boot, std::clamp<duration>(delay, duration::zero(), delay_longest));
   if (due <= now.boot) {
     ledger_.make_ready(m);
   } else {

@@ -11,6 +11,8 @@ using namespace onay::sim;
 
 namespace {
 
+const death killed{death::cause::killed, 1025};
+
 struct told {
   std::uint64_t message;
   ending end;
@@ -21,7 +23,7 @@ class story {
  public:
   explicit story(audit_input in = {}) {
     in.keys = &keys_;
-    if (in.life_was_killed.empty()) in.life_was_killed.assign(3, false);
+    if (in.deaths.empty()) in.deaths.resize(3);
     audit_.emplace(std::move(in));
   }
 
@@ -106,23 +108,28 @@ TEST_CASE("messages that were never sent don't count") {
 }
 
 TEST_CASE("a second effect in the same life is never excused") {
-  const auto r = story({.life_was_killed = {true}}).done(1).done(1).judge({{0, ending::accepted}});
+  const auto r = story({.deaths = {killed}}).done(1).done(1).judge({{0, ending::accepted}});
   CHECK(r.duplicate_effects == 1);
   CHECK(r.excused_duplicates == 0);
   CHECK_FALSE(r.ok());
 }
 
 TEST_CASE("a second effect is excused if the life of the first one was killed") {
-  const auto r = story({.life_was_killed = {true, false}}).done(1, 0).done(1, 1).judge({{0, ending::accepted}});
+  const auto r = story({.deaths = {killed, {}}}).done(1, 0).done(1, 1).judge({{0, ending::accepted}});
   CHECK(r.duplicate_effects == 1);
   CHECK(r.excused_duplicates == 1);
   CHECK(r.ok());
 }
 
 TEST_CASE("a second effect isn't excused because some other life was killed") {
-  const auto r = story({.life_was_killed = {false, true}}).done(1, 0).done(1, 1).judge({{0, ending::accepted}});
+  const auto r = story({.deaths = {{}, killed}}).done(1, 0).done(1, 1).judge({{0, ending::accepted}});
   CHECK(r.excused_duplicates == 0);
   CHECK_FALSE(r.ok());
+}
+
+TEST_CASE("a second effect isn't excused by a kill that came after it") {
+  const audit_input late{.deaths = {{death::cause::killed, 9000}, {}}};
+  CHECK_FALSE(story(late).done(1, 0).done(1, 1).judge({{0, ending::accepted}}).ok());
 }
 
 TEST_CASE("a second effect is excused by a cut around the first one") {
@@ -152,7 +159,7 @@ TEST_CASE("an effect of a dead-lettered message needs a kill or a cut") {
         .judge({{0, ending::dead_lettered}});
   };
   CHECK_FALSE(tell({}).ok());
-  CHECK(tell({.life_was_killed = {true, false}}).ok());
+  CHECK(tell({.deaths = {killed, {}}}).ok());
 }
 
 TEST_CASE("a letter that is stored twice is noticed") {
@@ -183,16 +190,25 @@ TEST_CASE("a letter needs its reason") {
             .ok());
 }
 
-TEST_CASE("only poison may be dead-lettered for killing its worker") {
-  const auto tell = [](std::vector<std::uint64_t> poison) {
-    return story({.life_was_killed = {true, true}, .attempts_max = 2, .poison = std::move(poison)})
+TEST_CASE("only poison may be dead-lettered for crashing its worker") {
+  const auto tell = [](std::vector<std::uint64_t> poison, death last) {
+    return story({.deaths = {killed, last}, .attempts_max = 2, .poison = std::move(poison)})
         .start(1, 0)
         .start(1, 1)
         .letter_for(1, "attempts_exhausted")
         .judge({{0, ending::dead_lettered}});
   };
-  CHECK(tell({1}).ok());
-  CHECK(complains(tell({2}), "last attempt was killed"));
+  const death crashed{death::cause::crashed, 1040};
+  CHECK(tell({1}, crashed).ok());
+  CHECK(complains(tell({2}, crashed), "near a poison one"));
+  // Killed from outside while it ran alone: it can't be told from poison.
+  CHECK(tell({2}, killed).ok());
+}
+
+TEST_CASE("a kill may take an attempt before it starts") {
+  const audit_input disturbed{.deaths = {killed, {}}, .attempts_max = 3};
+  CHECK(
+      story(disturbed).start(1).failed(1).letter_for(1, "attempts_exhausted").judge({{0, ending::dead_lettered}}).ok());
 }
 
 TEST_CASE("runs of one key that overlap in a life are noticed") {
