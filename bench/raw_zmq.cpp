@@ -6,14 +6,14 @@
 //
 //   raw_zmq push-pull MESSAGES BYTES     messages a second, first send to last receive
 //   raw_zmq req-rep   MESSAGES BYTES     round trips, one at a time: p50 and p99 in ms
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 #include <zmq.hpp>
 

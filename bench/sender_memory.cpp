@@ -6,11 +6,11 @@
 //   sender_memory [MESSAGES] [PAYLOAD]
 #include <onay/sender.hpp>
 
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   const auto send = [&](std::uint32_t i) {
     char key[32];
     std::snprintf(key, sizeof key, "%016u", i);
-    auto sent = sender.try_send({.key = onay::operation_key(key), .payload = std::string(payload, 'x'), .headers = {}, .deadline = {}});
+    auto sent = sender.try_send(
+        {.key = onay::operation_key(key), .payload = std::string(payload, 'x'), .headers = {}, .deadline = {}});
     if (!sent) {
       std::fprintf(stderr, "sender_memory: send %u failed\n", i);
       std::exit(1);

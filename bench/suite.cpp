@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// All benchmarks in one interleaved run: each round measures every figure and the raw-libzmq floor beside it, and what is
-// reported is the median of the rounds and of the rounds' ratios. A single run is worth +-25 %. See README.md.
+// All benchmarks in one interleaved run: each round measures every figure and the raw-libzmq floor beside it, and what
+// is reported is the median of the rounds and of the rounds' ratios. A single run is worth +-25 %. See README.md.
+#include <sys/utsname.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -13,8 +15,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
-#include <sys/utsname.h>
-#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -69,11 +69,10 @@ struct figure {
 };
 
 [[noreturn]] void usage(int code) {
-  (code == 0 ? std::cout : std::cerr)
-      << "usage: suite [--rounds N] [--messages N] [--json FILE]\n"
-         "  --rounds N     rounds, 1 to 100 (default 5; fewer than 5 say little)\n"
-         "  --messages N   messages of one throughput run (default 2000000)\n"
-         "  --json FILE    write the figures there, '-' for the standard output\n";
+  (code == 0 ? std::cout : std::cerr) << "usage: suite [--rounds N] [--messages N] [--json FILE]\n"
+                                         "  --rounds N     rounds, 1 to 100 (default 5; fewer than 5 say little)\n"
+                                         "  --messages N   messages of one throughput run (default 2000000)\n"
+                                         "  --json FILE    write the figures there, '-' for the standard output\n";
   std::exit(code);
 }
 
@@ -119,7 +118,8 @@ int main(int argc, char** argv) try {
     throughput.floors.push_back(push_pull);
 
     const auto req_rep = run(raw + " req-rep 5000 256");
-    const auto trickle = run(sim + " run --messages 5000 --rate 1000 --payload 256 --workers 1 --concurrency 1 --no-effects --json -");
+    const auto trickle =
+        run(sim + " run --messages 5000 --rate 1000 --payload 256 --workers 1 --concurrency 1 --no-effects --json -");
     for (const std::string p : {"p50", "p99"}) {
       auto& latency = figures["latency_" + p];
       latency.unit = "ms";
@@ -141,8 +141,8 @@ int main(int argc, char** argv) try {
                        {"tcp_congestion_control", first_line("/proc/sys/net/ipv4/tcp_congestion_control")}};
   result["rounds"] = rounds;
   result["messages"] = messages;
-  std::printf("%s, %ld cores, Linux %s, tcp %s, %ld rounds\n", processor().c_str(), sysconf(_SC_NPROCESSORS_ONLN), system.release,
-              first_line("/proc/sys/net/ipv4/tcp_congestion_control").c_str(), rounds);
+  std::printf("%s, %ld cores, Linux %s, tcp %s, %ld rounds\n", processor().c_str(), sysconf(_SC_NPROCESSORS_ONLN),
+              system.release, first_line("/proc/sys/net/ipv4/tcp_congestion_control").c_str(), rounds);
   std::printf("%-28s %14s %14s %8s  %s\n", "benchmark", "median", "raw libzmq", "ratio", "unit");
   for (const auto& [name, f] : figures) {
     json entry = {{"name", name}, {"value", median(f.values)}, {"unit", f.unit}, {"values", f.values}};
@@ -157,7 +157,8 @@ int main(int argc, char** argv) try {
       }
       entry["floor"] = median(f.floors);
       entry["ratio"] = median(ratios);
-      std::printf("%-28s %14.3f %14.3f %8.2f  %s\n", name.c_str(), median(f.values), median(f.floors), median(ratios), f.unit.c_str());
+      std::printf("%-28s %14.3f %14.3f %8.2f  %s\n", name.c_str(), median(f.values), median(f.floors), median(ratios),
+                  f.unit.c_str());
     }
     result["benchmarks"].push_back(entry);
   }

@@ -7,7 +7,8 @@ int main() {
   using namespace std::chrono_literals;
   onay::sender orders({.endpoints = {onay::bind("tcp://127.0.0.1:5555")}});
   // The key belongs to the order, not to this try: made once, stored with it.
-  const auto sent = orders.send({.key = onay::operation_key("order-4711"), .payload = "four red pens", .deadline = 20s});
+  const auto sent =
+      orders.send({.key = onay::operation_key("order-4711"), .payload = "four red pens", .deadline = 20s});
   if (!sent) {
     std::cerr << "not sent: " << to_string(sent.error) << "\n";
     return 2;

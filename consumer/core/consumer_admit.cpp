@@ -33,7 +33,8 @@ reason reason_of(document_state state) {
 
 }  // namespace
 
-void consumer_core::handle(instant now, consumer_session& s, const deliver& f, const std::shared_ptr<const void>& buffer) {
+void consumer_core::handle(instant now, consumer_session& s, const deliver& f,
+                           const std::shared_ptr<const void>& buffer) {
   // First the hashes of all keys, so that the index's cache lines are on their way while the first ones are admitted.
   std::uint64_t hashes[64];
   const auto& items = f.items;
@@ -62,7 +63,8 @@ void consumer_core::handle(instant now, consumer_session& s, const deliver& f, c
         continue;  // a copy of one that came
       }
       if (item.size > s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen) ||
-          item.raw.size() > item.size + ((item.flags & delivery_flag::condemned) != 0 ? condemned_overhead : document_overhead)) {
+          item.raw.size() >
+              item.size + ((item.flags & delivery_flag::condemned) != 0 ? condemned_overhead : document_overhead)) {
         return close_session(now, s, error_code::credit_overrun, std::uint8_t(frame_type::deliver),
                              "more bytes were sent than granted");
       }
@@ -99,8 +101,11 @@ void consumer_core::admit(instant now, consumer_session& s, std::uint64_t tag, c
   if (item.state != document_state::ok) {
     ++counters_.malformed;
     d->key = doc.key;
-    d->headers = item.state == document_state::missing_key || item.state == document_state::key_too_long ? doc.headers : std::string_view{};
-    d->payload = item.state == document_state::missing_key || item.state == document_state::key_too_long ? doc.payload : item.raw;
+    d->headers = item.state == document_state::missing_key || item.state == document_state::key_too_long
+                     ? doc.headers
+                     : std::string_view{};
+    d->payload = item.state == document_state::missing_key || item.state == document_state::key_too_long ? doc.payload
+                                                                                                         : item.raw;
     if (config_.bury == burial::nowhere) {
       extra e;
       e.delay = collector_pause;
@@ -127,7 +132,8 @@ void consumer_core::admit(instant now, consumer_session& s, std::uint64_t tag, c
   bool overdue = doc.time_left && *doc.time_left <= duration::zero();
   if (config_.age_max) {
     overdue = overdue || doc.age >= *config_.age_max;
-    d->limit = std::min(d->limit, after(now.boot, std::max(duration::zero(), *config_.age_max - std::min(doc.age, *config_.age_max))));
+    d->limit = std::min(
+        d->limit, after(now.boot, std::max(duration::zero(), *config_.age_max - std::min(doc.age, *config_.age_max))));
   }
   if ((item.flags & delivery_flag::condemned) != 0) {
     d->why = doc.why;
@@ -183,7 +189,8 @@ void consumer_core::admit_key(instant now, held* d, std::uint64_t key_hash) {
   const auto known = inbox_.find(d->key, key_hash);
   if (known != inbox::none) {
     if (inbox_.payload_of(known) != payload) {
-      return reject(now, d, reason::key_conflict, error_class::none, "the operation key was used with another payload", false);
+      return reject(now, d, reason::key_conflict, error_class::none, "the operation key was used with another payload",
+                    false);
     }
     if (inbox_.completed(known)) {
       ++counters_.duplicates;

@@ -39,7 +39,8 @@ consumer_core::~consumer_core() = default;
 
 void consumer_core::add_connection(instant now, const route& r) { links_.add_connection(now.boot, r); }
 
-void consumer_core::handle_frame(instant now, const route& from, const frame& f, const std::shared_ptr<const void>& buffer) {
+void consumer_core::handle_frame(instant now, const route& from, const frame& f,
+                                 const std::shared_ptr<const void>& buffer) {
   std::visit(
       [&](const auto& command) {
         using command_type = std::decay_t<decltype(command)>;
@@ -53,7 +54,8 @@ void consumer_core::handle_frame(instant now, const route& from, const frame& f,
           links_.handle_refused(now.boot, from, command);
         } else if constexpr (std::is_same_v<command_type, error>) {
           links_.handle_error(now.boot, from, command);
-          if (const auto current = links_.session_on(from); command.closed && current != 0 && command.session == current) {
+          if (const auto current = links_.session_on(from);
+              command.closed && current != 0 && command.session == current) {
             end_session(now, *sessions_.at(current), true);
           }
         } else if constexpr (std::is_same_v<command_type, deliver>) {
@@ -92,8 +94,8 @@ consumer_session* consumer_core::session_of(const route& from, std::optional<ses
     case links::standing::current:
       break;
     case links::standing::older_connection:
-      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that really
-      // is older the answer goes nowhere.)
+      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that
+      // really is older the answer goes nowhere.)
       answer_error(from, error_code::hello_required, named, std::uint8_t(type), false, "");
       return nullptr;
     case links::standing::unknown_session:
@@ -107,8 +109,8 @@ consumer_session* consumer_core::session_of(const route& from, std::optional<ses
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
-void consumer_core::handle_unreadable(instant now, const route& from, std::uint8_t type, std::optional<session_id> session,
-                                      std::string text) {
+void consumer_core::handle_unreadable(instant now, const route& from, std::uint8_t type,
+                                      std::optional<session_id> session, std::string text) {
   ++counters_.bad_frames;
   const auto current = links_.session_on(from);
   if (type == std::uint8_t(frame_type::deliver) && session && *session == current && current != 0) {
@@ -120,12 +122,13 @@ void consumer_core::handle_unreadable(instant now, const route& from, std::uint8
   take_link_events(now);
 }
 
-void consumer_core::answer_error(const route& to, error_code code, std::optional<session_id> session, std::uint8_t about,
-                                 bool closed, std::string text) {
+void consumer_core::answer_error(const route& to, error_code code, std::optional<session_id> session,
+                                 std::uint8_t about, bool closed, std::string text) {
   frames.push_back({to, error{code, session, about, closed, std::move(text)}});
 }
 
-void consumer_core::close_session(instant now, consumer_session& s, error_code code, std::uint8_t about, std::string text) {
+void consumer_core::close_session(instant now, consumer_session& s, error_code code, std::uint8_t about,
+                                  std::string text) {
   answer_error(s.to, code, s.id, about, true, std::move(text));
   end_session(now, s, true);
 }
@@ -150,7 +153,8 @@ void consumer_core::handle(instant now, consumer_session& s, const sender_heartb
   if (s.lowered_by != 0 && h.echo >= s.lowered_by) {
     // What it had sent before it read that stays counted.
     s.credit_tag = s.counted_tag = std::max({s.credit_tag, s.highest_seen, std::min(h.highest_tag, s.counted_tag)});
-    s.credit_bytes = s.counted_bytes = std::max({s.credit_bytes, s.bytes_seen, std::min(h.bytes_sent, s.counted_bytes)});
+    s.credit_bytes = s.counted_bytes =
+        std::max({s.credit_bytes, s.bytes_seen, std::min(h.bytes_sent, s.counted_bytes)});
     s.lowered_by = 0;
   }
   inbox_.confirm_below(s.terms.sender_id, h.epoch, h.lowest_held);
@@ -255,8 +259,8 @@ void consumer_core::end_session(instant now, consumer_session& s, bool again) {
   forget_session(now, s);
 }
 
-// Queued deliveries are dropped: the sender hands them over again. What runs goes on with its stop token fired, and will
-// settle by message id.
+// Queued deliveries are dropped: the sender hands them over again. What runs goes on with its stop token fired, and
+// will settle by message id.
 void consumer_core::forget_session(instant now, consumer_session& s) {
   counters_.lost_leases += s.parting ? 0 : 1;
   s.ended = true;
@@ -319,8 +323,7 @@ void consumer_core::forget_session(instant now, consumer_session& s) {
   // A buried settlement that was not confirmed must reach the sender, or it would be buried again.
   s.tags.for_each([&](std::uint64_t, slot& t) {
     if (t.settled && t.kind == settlement::buried) {
-      homeless_late_[s.terms.sender_id].push_back(
-          {{s.terms.epoch, t.number, settlement::buried, false, {}}, {}, 0});
+      homeless_late_[s.terms.sender_id].push_back({{s.terms.epoch, t.number, settlement::buried, false, {}}, {}, 0});
     }
   });
   if (inbox_.pins_of(s.terms.sender_id) > 0 || homeless_late_.contains(s.terms.sender_id)) {

@@ -4,8 +4,9 @@
 // The consumer's end of the protocol, as decisions: what to admit, what to start and when, what an outcome means, how
 // much credit to grant, how to leave. No threads, sockets, files, clocks, entropy.
 //
-// Use: call inputs with `now`; then `flush(now)`; then take the outputs (`frames`, `dispatch`, `stops`, `burials`); then
-// wait until `next_deadline()` or the next input. Timers are judged by `handle_time`, after waiting input was read.
+// Use: call inputs with `now`; then `flush(now)`; then take the outputs (`frames`, `dispatch`, `stops`, `burials`);
+// then wait until `next_deadline()` or the next input. Timers are judged by `handle_time`, after waiting input was
+// read.
 #pragma once
 
 #include "core/decision.hpp"
@@ -37,9 +38,9 @@ enum class burial : std::uint8_t {
 
 struct consumer_config {
   std::string logical_id;
-  std::uint64_t instance = 0;   // random per life
+  std::uint64_t instance = 0;  // random per life
   std::uint64_t hash_seed = 0;
-  retry_policy retry;           // attempts_max, backoff, idempotence
+  retry_policy retry;  // attempts_max, backoff, idempotence
   burial bury = burial::dead_letter_link;
   std::uint32_t concurrency = 1;
   std::uint32_t dispatch_ahead = 0;  // deliveries beyond `concurrency` that wait in the workers' queue
@@ -66,7 +67,7 @@ struct held {
   std::string_view payload;
   message_id id;
   std::uint32_t attempt = 1;
-  time_point born{};   // now - age
+  time_point born{};  // now - age
   time_point limit = never;
   // The session's end of the lease, in microseconds of the boot clock: nothing starts after it. Outlives the dispatch.
   const std::atomic<std::int64_t>* startable_until = nullptr;
@@ -76,15 +77,15 @@ struct held {
   enum class stage : std::uint8_t { free, queued, waiting, asking, dispatched, running, rejecting, burying, abandoned };
   stage at = stage::free;
   std::uint8_t flags = 0;
-  bool confirmed = false;    // its start was asked for and confirmed
+  bool confirmed = false;  // its start was asked for and confirmed
   bool stop_fired = false;
   bool timed_out = false;
   consumer_session* session = nullptr;  // null: the session is gone; it settles by message id
   consumer_session* origin = nullptr;   // the session that it came in; outlives its stay with the workers
   std::uint64_t tag = 0;
-  inbox::record record = inbox::none;   // its claim; waiting: the claim that it waits for
-  held* next_waiter = nullptr;          // deliveries of the same key that wait for this one
-  time_point since{};                   // waiting: from when; running: start
+  inbox::record record = inbox::none;  // its claim; waiting: the claim that it waits for
+  held* next_waiter = nullptr;         // deliveries of the same key that wait for this one
+  time_point since{};                  // waiting: from when; running: start
   time_point timeout_at = never;
   reason why = reason::none;
   std::unique_ptr<retry_record> retries;  // condemned: as the sender gave it
@@ -114,12 +115,12 @@ struct consumer_session {
     bool had_started = false;
   };
   struct tag_slot {
-    std::uint64_t number = 0;   // 0: no entry
+    std::uint64_t number = 0;  // 0: no entry
     std::uint64_t size = 0;
-    held* delivery = nullptr;   // until it is settled; of a reject until it is buried
-    bool settled = false;       // and not confirmed yet
+    held* delivery = nullptr;  // until it is settled; of a reject until it is buried
+    bool settled = false;      // and not confirmed yet
     settlement kind = settlement::accept;
-    std::uint64_t mark = 0;     // settled: covered by the heartbeat with this number
+    std::uint64_t mark = 0;                   // settled: covered by the heartbeat with this number
     std::unique_ptr<settlement_extra> extra;  // null: a plain accept
     explicit operator bool() const { return number != 0; }
   };
@@ -143,28 +144,28 @@ struct consumer_session {
   core::pulse beat;
   std::atomic<std::int64_t> startable_until{0};
   sequence_table<tag_slot> tags;
-  range_set missing;                      // below highest_seen, never received
+  range_set missing;  // below highest_seen, never received
   std::uint64_t highest_seen = 0;
   std::uint64_t bytes_seen = 0;
-  std::vector<std::uint64_t> unconfirmed; // settled tags; may contain closed ones
+  std::vector<std::uint64_t> unconfirmed;  // settled tags; may contain closed ones
   // Credit: absolute, as granted now; and the larger one that counts until the sender has echoed a lowering.
   std::uint64_t credit_tag = 0, credit_bytes = 0;
   std::uint64_t counted_tag = 0, counted_bytes = 0;
-  std::uint64_t lowered_by = 0;           // that heartbeat's number; 0: none
-  std::uint64_t told_tag = 0, told_bytes = 0;  // as last told
+  std::uint64_t lowered_by = 0;                    // that heartbeat's number; 0: none
+  std::uint64_t told_tag = 0, told_bytes = 0;      // as last told
   std::uint64_t returned = 0, returned_bytes = 0;  // tags whose place is free again
-  std::uint64_t backlog = 0, next_size = 0;    // the sender's
+  std::uint64_t backlog = 0, next_size = 0;        // the sender's
   // To be told with the next SETTLE.
   std::vector<std::uint64_t> accepted_now, others_now, started_now;
-  std::vector<std::uint64_t> asking;      // starts asked for and not confirmed
+  std::vector<std::uint64_t> asking;  // starts asked for and not confirmed
   bool ask_now = false;
-  std::vector<late_slot> late;            // unconfirmed
+  std::vector<late_slot> late;  // unconfirmed
   bool late_now = false;
   std::uint64_t settle_number = 0;
-  std::uint32_t dispatched = 0;           // deliveries that workers may still read this session's lease of
-  bool ended = false;                     // kept only for those
-  bool parting = false;                   // we said BYE
-  std::uint64_t probe_mark = 0;           // a heartbeat with this number or a later one, echoed, proves that it lives
+  std::uint32_t dispatched = 0;  // deliveries that workers may still read this session's lease of
+  bool ended = false;            // kept only for those
+  bool parting = false;          // we said BYE
+  std::uint64_t probe_mark = 0;  // a heartbeat with this number or a later one, echoed, proves that it lives
 
   [[nodiscard]] std::uint64_t unused() const { return counted_tag > highest_seen ? counted_tag - highest_seen : 0; }
 };
@@ -182,7 +183,8 @@ class consumer_core {
   [[nodiscard]] const consumer_counters& counters() const { return counters_; }
   [[nodiscard]] const inbox& records() const { return inbox_; }
   struct snapshot {
-    std::uint64_t queued = 0, dispatched = 0, running = 0, stuck = 0, waiting = 0, asking = 0, burying = 0, unconfirmed = 0;
+    std::uint64_t queued = 0, dispatched = 0, running = 0, stuck = 0, waiting = 0, asking = 0, burying = 0,
+                  unconfirmed = 0;
     std::uint64_t held_bytes = 0, held = 0, sessions = 0, late = 0, backlog = 0;
   };
   [[nodiscard]] snapshot look();
@@ -198,7 +200,8 @@ class consumer_core {
   void add_connection(instant now, const route& r);
   // `buffer` keeps the views in `f` alive; it is retained while deliveries of the frame are held.
   void handle_frame(instant now, const route& from, const frame& f, const std::shared_ptr<const void>& buffer);
-  void handle_unreadable(instant now, const route& from, std::uint8_t type, std::optional<session_id> session, std::string text);
+  void handle_unreadable(instant now, const route& from, std::uint8_t type, std::optional<session_id> session,
+                         std::string text);
   void handle_unsendable(instant now, const route& r);
   void handle_writable(instant now, const route& r);
   void handle_started(instant now, held* d, time_point at);
@@ -243,8 +246,8 @@ class consumer_core {
   void end_session(instant now, consumer_session& s, bool again);
   void forget_session(instant now, consumer_session& s);
   void close_session(instant now, consumer_session& s, error_code code, std::uint8_t about, std::string text);
-  void answer_error(const route& to, error_code code, std::optional<session_id> session, std::uint8_t about, bool closed,
-                    std::string text);
+  void answer_error(const route& to, error_code code, std::optional<session_id> session, std::uint8_t about,
+                    bool closed, std::string text);
   void open(const link_event& e);
   void drop_session_if_unused(consumer_session& s);
   void note_away(instant now, std::uint64_t sender_id);
@@ -284,7 +287,8 @@ class consumer_core {
   // consumer_settle.cpp: settlements, burying
   void settle_accept(instant now, held* d, std::string_view result);
   void settle_with(instant now, held* d, settlement kind, extra e);
-  void mark_settled(instant now, consumer_session& s, std::uint64_t tag, slot& t, settlement kind, std::unique_ptr<extra> e);
+  void mark_settled(instant now, consumer_session& s, std::uint64_t tag, slot& t, settlement kind,
+                    std::unique_ptr<extra> e);
   void reject(instant now, held* d, reason why, error_class cls, std::string text, bool had_started);
   void bury(instant now, held* d);
   void handle(instant now, consumer_session& s, const settled& f);
@@ -326,10 +330,10 @@ class consumer_core {
   std::uint32_t dispatched_ = 0;  // at the workers, start not observed
   std::uint32_t asking_ = 0;      // waiting for the sender's word, a slot reserved
   std::uint32_t suspects_queued_ = 0;
-  held* alone_ = nullptr;         // asking, dispatched or running: nothing else starts
+  held* alone_ = nullptr;  // asking, dispatched or running: nothing else starts
   time_point alone_since_ = never;
   std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0;
-  std::uint32_t burying_ = 0;     // letters that the collector hasn't confirmed
+  std::uint32_t burying_ = 0;  // letters that the collector hasn't confirmed
   std::uint32_t burial_failures_ = 0;
   time_point burial_retry_at_{};  // condemned messages come back from their sender no earlier
   // Late settlements of senders without a session now; of accepts the inbox knows (pins).
@@ -338,7 +342,7 @@ class consumer_core {
     std::uint64_t sender_id;
     time_point since;
   };
-  std::vector<away> away_;        // senders with pins and no session
+  std::vector<away> away_;  // senders with pins and no session
   std::string refused_by_peer_;
   bool paused_ = false;
   std::size_t grant_turn_ = 0;

@@ -126,7 +126,8 @@ void consumer_core::flush(instant now) {
     if (s->parting || !links_.ready(id)) {
       continue;
     }
-    // Late settlements go out before the first heartbeat grants credit: what they take back must not be handed over first.
+    // Late settlements go out before the first heartbeat grants credit: what they take back must not be handed over
+    // first.
     while ((s->beat.sent() > 0 || s->late_now) && has_news(*s)) {
       send_settle(now, *s);
     }

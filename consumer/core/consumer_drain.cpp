@@ -90,7 +90,8 @@ bye consumer_core::farewell(consumer_session& s) {
     if (t.settled && t.kind == settlement::accept && !t.extra) {
       b.accepted.append(tag);
     } else if (t.settled) {
-      if (b.others.size() < others_max && bytes < bytes_max) {  // the rest was said by SETTLE; it is reported as unconfirmed
+      if (b.others.size() < others_max &&
+          bytes < bytes_max) {  // the rest was said by SETTLE; it is reported as unconfirmed
         b.others.push_back(item_of(tag, t));
         bytes += b.others.back().result.size() + b.others.back().text.size();
       }

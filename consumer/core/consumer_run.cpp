@@ -56,7 +56,8 @@ bool consumer_core::start_next(instant now) {
     return true;
   }
   if (alone && in_flight() > 0) {
-    // On its last attempt after a loss, it runs while nothing else does: should the process die, nobody else is charged.
+    // On its last attempt after a loss, it runs while nothing else does: should the process die, nobody else is
+    // charged.
     if (alone_since_ == never) {
       alone_since_ = now.boot;
     }
@@ -275,13 +276,15 @@ void consumer_core::handle_timeouts(instant now) {
       d->stop_fired = true;
       stops.push_back(d);
     }
-    if (config_.abandon_after && d->at == held::stage::running && now.boot >= after(d->timeout_at, *config_.abandon_after)) {
+    if (config_.abandon_after && d->at == held::stage::running &&
+        now.boot >= after(d->timeout_at, *config_.abandon_after)) {
       abandon(now, d);
     }
   }
 }
 
-// The handler runs on and keeps its slot; its message is settled without it. The option says that runs may overlap then.
+// The handler runs on and keeps its slot; its message is settled without it. The option says that runs may overlap
+// then.
 void consumer_core::abandon(instant now, held* d) {
   auto* copy = new_held();
   copy->key = d->key;

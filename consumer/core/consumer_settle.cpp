@@ -154,7 +154,9 @@ void consumer_core::handle(instant now, consumer_session& s, const settled& f) {
     answered.insert({l.epoch, l.number, l.kind});
   }
   if (!answered.empty()) {
-    std::erase_if(s.late, [&](const auto& mine) { return answered.contains({mine.item.epoch, mine.item.number, mine.item.kind}); });
+    std::erase_if(s.late, [&](const auto& mine) {
+      return answered.contains({mine.item.epoch, mine.item.number, mine.item.kind});
+    });
   }
   confirm_starts(s, f.confirmed);
 }
@@ -184,8 +186,8 @@ void consumer_core::confirm_tag(instant now, consumer_session& s, std::uint64_t 
   s.tags.erase(tag);
 }
 
-// The sender has seen a heartbeat that was sent after these settlements and hasn't answered them: they are lost, or their
-// answers are. Saying it again is harmless.
+// The sender has seen a heartbeat that was sent after these settlements and hasn't answered them: they are lost, or
+// their answers are. Saying it again is harmless.
 void consumer_core::repeat_unconfirmed(instant now, consumer_session& s) {
   std::sort(s.unconfirmed.begin(), s.unconfirmed.end());
   s.unconfirmed.erase(std::unique(s.unconfirmed.begin(), s.unconfirmed.end()), s.unconfirmed.end());

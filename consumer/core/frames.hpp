@@ -65,12 +65,12 @@ enum class refusal : std::uint8_t {
 };
 
 enum class error_code : std::uint8_t {
-  unreadable = 1,        // the frame isn't a command, or a field is out of range
-  hello_required = 2,    // no session on this connection
-  unknown_session = 3,   // a session that this end doesn't know (any more)
-  credit_overrun = 4,    // more was sent than was granted; the session is closed
+  unreadable = 1,          // the frame isn't a command, or a field is out of range
+  hello_required = 2,      // no session on this connection
+  unknown_session = 3,     // a session that this end doesn't know (any more)
+  credit_overrun = 4,      // more was sent than was granted; the session is closed
   unreadable_deliver = 5,  // the session is closed; send its messages one a frame
-  out_of_place = 6,      // a command that this role never sends
+  out_of_place = 6,        // a command that this role never sends
 };
 
 struct sender_greeting {
@@ -191,7 +191,7 @@ struct consumer_heartbeat {
   ranges running;
   ranges settled;  // not confirmed yet
   ranges burying;
-  ranges asked;    // starts asked for
+  ranges asked;  // starts asked for
   std::uint64_t credit_tag = 0;
   std::uint64_t credit_bytes = 0;
   bool answer_now = false;
@@ -274,8 +274,8 @@ struct error {
   std::string text;
 };
 
-using frame = std::variant<hello, welcome, wait, refused, deliver, sender_heartbeat, consumer_heartbeat, settle, settled,
-                           bye, bye_ok, error>;
+using frame = std::variant<hello, welcome, wait, refused, deliver, sender_heartbeat, consumer_heartbeat, settle,
+                           settled, bye, bye_ok, error>;
 
 // A frame on its way out.
 struct outgoing {

@@ -42,9 +42,9 @@ class inbox {
   [[nodiscard]] bool completed(record r) const;
   [[nodiscard]] fingerprint payload_of(record r) const;
   [[nodiscard]] std::string_view result_of(record r) const;  // lives as long as the record
-  [[nodiscard]] std::uint32_t size() const;       // records
-  [[nodiscard]] std::uint32_t claimed() const;    // of those, not completed
-  [[nodiscard]] std::uint32_t pinned() const;     // of those, completed and pinned
+  [[nodiscard]] std::uint32_t size() const;                  // records
+  [[nodiscard]] std::uint32_t claimed() const;               // of those, not completed
+  [[nodiscard]] std::uint32_t pinned() const;                // of those, completed and pinned
   // How many more claims fit: records_max - claimed - pinned. Confirmed records make room.
   [[nodiscard]] std::uint32_t free() const;
 

@@ -26,8 +26,6 @@ class entropy {
 };
 
 // now + d without overflow.
-[[nodiscard]] constexpr time_point after(time_point t, duration d) {
-  return d > never - t ? never : t + d;
-}
+[[nodiscard]] constexpr time_point after(time_point t, duration d) { return d > never - t ? never : t + d; }
 
 }  // namespace onay::core

@@ -4,7 +4,6 @@
 
 #include "core/hash.hpp"
 
-
 #include <cassert>
 
 namespace onay::core {
@@ -17,9 +16,7 @@ utc_time at_utc(const stored_message& m, time_point t) { return m.born_utc + (t 
 
 }  // namespace
 
-std::uint64_t ledger::lowest_held() const {
-  return by_number_.empty() ? last_number_ + 1 : by_number_.lowest();
-}
+std::uint64_t ledger::lowest_held() const { return by_number_.empty() ? last_number_ + 1 : by_number_.lowest(); }
 
 stored_message* ledger::find(std::uint64_t number) {
   auto* e = by_number_.find(number);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// The sender's record of unsettled messages: numbers, keys, attempts, and which message is due next. It knows nothing of
-// peers. In memory; a durable outbox writes the same rows beside it.
+// The sender's record of unsettled messages: numbers, keys, attempts, and which message is due next. It knows nothing
+// of peers. In memory; a durable outbox writes the same rows beside it.
 #pragma once
 
 #include "core/frames.hpp"
@@ -59,16 +59,16 @@ struct stored_message {
   std::uint64_t number = 0;
   std::uint64_t key_hash = 0;
   time_point born{};
-  time_point limit = never;  // no attempt starts later
-  time_point due{};          // parked: when
-  std::uint32_t attempts = 0;         // counted handler starts
-  std::uint32_t uncounted = 0;        // starts that were released; counted beyond twice the attempt limit
+  time_point limit = never;     // no attempt starts later
+  time_point due{};             // parked: when
+  std::uint32_t attempts = 0;   // counted handler starts
+  std::uint32_t uncounted = 0;  // starts that were released; counted beyond twice the attempt limit
   place where = place::ready;
   bool condemned = false;
   bool suspect = false;           // was held by a peer that was lost
   bool may_have_started = false;  // a confirmed start of a handler that isn't idempotent was lost
   bool delivered_once = false;
-  bool alone_in_frame = false;    // a frame that held it could not be read
+  bool alone_in_frame = false;  // a frame that held it could not be read
   error_class last_error = error_class::none;
   reason why = reason::none;
   std::unique_ptr<std::string> error_text;
@@ -109,14 +109,14 @@ class ledger {
   stored_message* add(std::unique_ptr<stored_message> m);
   // The oldest ready message: null if none.
   stored_message* front();
-  void pop_front();  // it is delivered
-  void make_ready(stored_message* m);               // from delivered or parked
-  void park(stored_message* m, time_point due);     // from delivered
+  void pop_front();                              // it is delivered
+  void make_ready(stored_message* m);            // from delivered or parked
+  void park(stored_message* m, time_point due);  // from delivered
   void condemn(stored_message* m, reason why, error_class cls, std::string_view text);
-  void bury(stored_message* m);                     // from parked: on its way over the sender's own link
-  void settle(stored_message* m);                   // the key may be sent anew; the number is held until `remove`
-  void remove(stored_message* m);                   // of a settled one: frees it
-  void handle_time(time_point now);                 // parked messages that are due become ready
+  void bury(stored_message* m);      // from parked: on its way over the sender's own link
+  void settle(stored_message* m);    // the key may be sent anew; the number is held until `remove`
+  void remove(stored_message* m);    // of a settled one: frees it
+  void handle_time(time_point now);  // parked messages that are due become ready
   [[nodiscard]] time_point next_due() const;
   // Every held message by rising number.
   template <class F>

@@ -78,7 +78,8 @@ void links::handle_hello(time_point now, const route& from, const hello& h) {
     return refuse(from, h, refusal::unsupported_version, "this end speaks version 1");
   }
   if (h.self.role() == self_.role()) {
-    return refuse(from, h, refusal::wrong_role, self_.role() == role::sender ? "this end is a sender too" : "this end is a consumer too");
+    return refuse(from, h, refusal::wrong_role,
+                  self_.role() == role::sender ? "this end is a sender too" : "this end is a consumer too");
   }
   if (!sound(h.self)) {
     return refuse(from, h, refusal::bad_options,
@@ -128,7 +129,8 @@ void links::handle_hello(time_point now, const route& from, const hello& h) {
   }
   link.rival->from = from;
   link.rival->greeting = h;
-  frames.push_back({from, wait{h.connection, silence, "the logical id is in use; waiting for its holder's sign of life"}});
+  frames.push_back(
+      {from, wait{h.connection, silence, "the logical id is in use; waiting for its holder's sign of life"}});
 }
 
 // The name's holder is gone: the newcomer gets its place.
@@ -181,14 +183,16 @@ void links::refuse(const route& from, const hello& h, refusal why, std::string t
 
 void links::handle_welcome(time_point, const route& from, const welcome& w) {
   auto it = dialing_.find(from);
-  if (it == dialing_.end() || it->second.state == dial_state::up || it->second.connection != w.connection || w.session == 0) {
+  if (it == dialing_.end() || it->second.state == dial_state::up || it->second.connection != w.connection ||
+      w.session == 0) {
     return;  // an answer to an older HELLO, or a second copy
   }
   auto& d = it->second;
   if (w.self.role() == self_.role() || w.version != protocol_version || !sound(w.self)) {
     d.state = dial_state::refused;
     d.next = never;
-    events.push_back({link_event::kind::refused, 0, from, {}, {}, "the peer has the wrong role or version, or terms out of range"});
+    events.push_back(
+        {link_event::kind::refused, 0, from, {}, {}, "the peer has the wrong role or version, or terms out of range"});
     return;
   }
   d.state = dial_state::up;
@@ -263,7 +267,8 @@ void links::handle_alive(session_id session) {
     return;
   }
   const auto rival = *std::exchange(it->second.rival, std::nullopt);
-  refuse(rival.from, rival.greeting, refusal::identity_in_use, "identity in use: another live instance has the logical id");
+  refuse(rival.from, rival.greeting, refusal::identity_in_use,
+         "identity in use: another live instance has the logical id");
 }
 
 void links::handle_unsendable(time_point now, const route& r) {
@@ -317,8 +322,8 @@ void links::handle_time(time_point now) {
 }
 
 void links::say_hello(time_point now, const route& to, dialing& d) {
-  // Unchanged until answered. A fresh number after a WAIT, and when two copies went unanswered: the lease that a session
-  // starts with is counted from the first copy of its HELLO.
+  // Unchanged until answered. A fresh number after a WAIT, and when two copies went unanswered: the lease that a
+  // session starts with is counted from the first copy of its HELLO.
   if (d.state != dial_state::unanswered || d.tries >= 2) {
     ++d.connection;
     d.tries = 0;

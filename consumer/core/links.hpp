@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// Which peer is on which connection, in which session: HELLO, WELCOME, WAIT, REFUSED, resuming, identities. The same for
-// both roles; the cores above see sessions that open, move to another connection, and end.
+// Which peer is on which connection, in which session: HELLO, WELCOME, WAIT, REFUSED, resuming, identities. The same
+// for both roles; the cores above see sessions that open, move to another connection, and end.
 //
 // The connecting end speaks first and repeats its HELLO until it is answered; the binding end makes the sessions. A
 // logical id belongs to one live instance: a newcomer under a known name waits until the old one has proved that it
@@ -61,7 +61,8 @@ class links {
   void handle_wait(time_point now, const route& from, const wait& w);
   void handle_refused(time_point now, const route& from, const refused& r);
   void handle_error(time_point now, const route& from, const error& e);
-  // It has echoed a heartbeat that was sent after `probe`. (Any frame wouldn't do: one can outlive its sender on the way.)
+  // It has echoed a heartbeat that was sent after `probe`. (Any frame wouldn't do: one can outlive its sender on the
+  // way.)
   void handle_alive(session_id session);
   void handle_unsendable(time_point now, const route& r);  // nobody is there: EHOSTUNREACH, or no connection
   void handle_writable(time_point now, const route& r);    // a connecting socket has a connection (again)
@@ -80,7 +81,7 @@ class links {
   [[nodiscard]] time_point next_deadline() const;
   // Connecting sockets whose HELLO waits for a connection: the shell watches them for writability.
   [[nodiscard]] std::vector<route> wants_writable() const;
-  std::vector<link_event> events;   // taken by the core after every input
+  std::vector<link_event> events;  // taken by the core after every input
   std::vector<outgoing> frames;
 
  private:

@@ -13,43 +13,68 @@ namespace onay {
 
 std::string_view to_string(error_class cls) noexcept {
   switch (cls) {
-    case error_class::none: return "none";
-    case error_class::transient: return "transient";
-    case error_class::overload: return "overload";
-    case error_class::rolled_back: return "rolled_back";
-    case error_class::permanent: return "permanent";
-    case error_class::unauthorized: return "unauthorized";
-    case error_class::uncertain: return "uncertain";
+    case error_class::none:
+      return "none";
+    case error_class::transient:
+      return "transient";
+    case error_class::overload:
+      return "overload";
+    case error_class::rolled_back:
+      return "rolled_back";
+    case error_class::permanent:
+      return "permanent";
+    case error_class::unauthorized:
+      return "unauthorized";
+    case error_class::uncertain:
+      return "uncertain";
   }
   return "?";
 }
 
 std::string_view to_string(reason why) noexcept {
   switch (why) {
-    case reason::none: return "none";
-    case reason::attempts_exhausted: return "attempts_exhausted";
-    case reason::too_old: return "too_old";
-    case reason::would_miss_deadline: return "would_miss_deadline";
-    case reason::rejected: return "rejected";
-    case reason::unauthorized: return "unauthorized";
-    case reason::outcome_unknown: return "outcome_unknown";
-    case reason::malformed: return "malformed";
-    case reason::too_large: return "too_large";
-    case reason::missing_key: return "missing_key";
-    case reason::key_too_long: return "key_too_long";
-    case reason::key_conflict: return "key_conflict";
-    case reason::unsupported_version: return "unsupported_version";
+    case reason::none:
+      return "none";
+    case reason::attempts_exhausted:
+      return "attempts_exhausted";
+    case reason::too_old:
+      return "too_old";
+    case reason::would_miss_deadline:
+      return "would_miss_deadline";
+    case reason::rejected:
+      return "rejected";
+    case reason::unauthorized:
+      return "unauthorized";
+    case reason::outcome_unknown:
+      return "outcome_unknown";
+    case reason::malformed:
+      return "malformed";
+    case reason::too_large:
+      return "too_large";
+    case reason::missing_key:
+      return "missing_key";
+    case reason::key_too_long:
+      return "key_too_long";
+    case reason::key_conflict:
+      return "key_conflict";
+    case reason::unsupported_version:
+      return "unsupported_version";
   }
   return "?";
 }
 
 std::string_view to_string(final_state state) noexcept {
   switch (state) {
-    case final_state::pending: return "pending";
-    case final_state::condemned: return "condemned";
-    case final_state::accepted: return "accepted";
-    case final_state::dead_lettered: return "dead_lettered";
-    case final_state::unknown: return "unknown";
+    case final_state::pending:
+      return "pending";
+    case final_state::condemned:
+      return "condemned";
+    case final_state::accepted:
+      return "accepted";
+    case final_state::dead_lettered:
+      return "dead_lettered";
+    case final_state::unknown:
+      return "unknown";
   }
   return "?";
 }

@@ -69,7 +69,9 @@ class pulse {
     time_point echo_first_sent;
   };
 
-  [[nodiscard]] duration first_probe() const { return std::max<duration>(heartbeat_ / 20, std::chrono::milliseconds(1)); }
+  [[nodiscard]] duration first_probe() const {
+    return std::max<duration>(heartbeat_ / 20, std::chrono::milliseconds(1));
+  }
 
   role own_;
   duration lease_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// Sets of tags as sorted, disjoint, closed ranges: what heartbeats and settlements carry. A bitmap was rejected: a stuck
-// handler can spread the named tags over millions.
+// Sets of tags as sorted, disjoint, closed ranges: what heartbeats and settlements carry. A bitmap was rejected: a
+// stuck handler can spread the named tags over millions.
 #pragma once
 
 #include <algorithm>

@@ -67,7 +67,8 @@ void sender_core::bury_what_nobody_can(instant now) {
         ledger_.condemn(m, why, error_class::none, {});
       }
       ledger_.bury(m);
-      burials.push_back({{config_.sender_id, config_.epoch, number}, m, m->why, ledger_.record_of(*m, now, final_state::condemned)});
+      burials.push_back(
+          {{config_.sender_id, config_.epoch, number}, m, m->why, ledger_.record_of(*m, now, final_state::condemned)});
       return true;
     });
   };

@@ -28,9 +28,7 @@ sender_core::sender_core(sender_config config, entropy& ids)
 
 sender_core::~sender_core() = default;
 
-std::size_t sender_core::delivered() const {
-  return ledger_.held() - ledger_.ready() - ledger_.parked();
-}
+std::size_t sender_core::delivered() const { return ledger_.held() - ledger_.ready() - ledger_.parked(); }
 
 std::uint64_t sender_core::free_credit() const {
   std::uint64_t sum = 0;
@@ -50,7 +48,8 @@ std::uint64_t sender_core::free_credit_bytes() const {
 
 void sender_core::add_connection(instant now, const route& r) { links_.add_connection(now.boot, r); }
 
-sender_core::submitted sender_core::submit(instant now, std::unique_ptr<stored_message> m, std::optional<duration> deadline) {
+sender_core::submitted sender_core::submit(instant now, std::unique_ptr<stored_message> m,
+                                           std::optional<duration> deadline) {
   if (auto* held = ledger_.find_key(m->key())) {
     if (held->payload() == m->payload()) {
       ++counters_.joined;
@@ -130,8 +129,8 @@ sender_session* sender_core::session_of(const route& from, std::optional<session
     case links::standing::current:
       break;
     case links::standing::older_connection:
-      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that really
-      // is older the answer goes nowhere.)
+      // Or a connection that libzmq made anew behind its peer's back: the peer must resume. (To a connection that
+      // really is older the answer goes nowhere.)
       answer_error(from, error_code::hello_required, named, std::uint8_t(type), "");
       if (!settle) {  // a settlement counts whichever way it comes
         return nullptr;

@@ -4,8 +4,9 @@
 // The sender's end of the protocol, as decisions: what to hand over to whom, what a settlement means, when a peer is
 // lost. No threads, sockets, files, clocks, entropy.
 //
-// Use: call inputs with `now`; then `flush(now)`, which makes the frames that follow; then take `frames` and `finished`;
-// then wait until `next_deadline()` or the next input. Timers are judged by `handle_time`, after waiting input was read.
+// Use: call inputs with `now`; then `flush(now)`, which makes the frames that follow; then take `frames` and
+// `finished`; then wait until `next_deadline()` or the next input. Timers are judged by `handle_time`, after waiting
+// input was read.
 #pragma once
 
 #include "core/frames.hpp"
@@ -52,20 +53,21 @@ struct finished {
 struct sender_counters {
   std::uint64_t sent = 0, joined = 0, refused = 0, accepted = 0, dead_lettered = 0;
   std::uint64_t first_attempt_successes = 0, successes_after_retry = 0;
-  std::uint64_t redeliveries = 0, resent_copies = 0, peers_lost = 0, late_accepts = 0, stale_verdicts = 0, bad_frames = 0;
+  std::uint64_t redeliveries = 0, resent_copies = 0, peers_lost = 0, late_accepts = 0, stale_verdicts = 0,
+                bad_frames = 0;
 };
 
 // One consumer, in one session.
 struct sender_session {
   struct tag_slot {
-    std::uint64_t number = 0;            // 0: no entry
-    stored_message* message = nullptr;   // null: settled elsewhere; the tag closes as `nil`
-    std::uint64_t size = 0;              // fixed at the first sending
-    std::uint64_t mark = 0;              // covered by the heartbeat with this number
-    bool started = false;                // announced
-    bool confirmed = false;              // its start was asked for and confirmed
+    std::uint64_t number = 0;           // 0: no entry
+    stored_message* message = nullptr;  // null: settled elsewhere; the tag closes as `nil`
+    std::uint64_t size = 0;             // fixed at the first sending
+    std::uint64_t mark = 0;             // covered by the heartbeat with this number
+    bool started = false;               // announced
+    bool confirmed = false;             // its start was asked for and confirmed
     bool alone = false;
-    bool named = false;                  // the consumer has it
+    bool named = false;  // the consumer has it
     explicit operator bool() const { return number != 0; }
   };
 
@@ -81,20 +83,22 @@ struct sender_session {
   greeting peer;
   consumer_greeting limits;
   core::pulse beat;
-  sequence_table<tag_slot> tags;      // open ones
-  std::vector<std::uint64_t> unnamed; // tags that no heartbeat has named yet; may contain closed ones
+  sequence_table<tag_slot> tags;       // open ones
+  std::vector<std::uint64_t> unnamed;  // tags that no heartbeat has named yet; may contain closed ones
   std::uint64_t highest_tag = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t credit_tag = 0;
   std::uint64_t credit_bytes = 0;
-  std::vector<settled> answers;       // to be sent
-  bool leaving = false;               // said BYE; handlers still run there
-  bool closing = false;               // we said BYE
-  bool told_backlog = false;          // while it had no credit left
-  std::uint64_t probe_mark = 0;       // a heartbeat with this number or a later one, echoed, proves that it lives
+  std::vector<settled> answers;  // to be sent
+  bool leaving = false;          // said BYE; handlers still run there
+  bool closing = false;          // we said BYE
+  bool told_backlog = false;     // while it had no credit left
+  std::uint64_t probe_mark = 0;  // a heartbeat with this number or a later one, echoed, proves that it lives
 
   [[nodiscard]] std::uint64_t free_credit() const { return credit_tag > highest_tag ? credit_tag - highest_tag : 0; }
-  [[nodiscard]] bool fits(std::uint64_t size) const { return credit_tag > highest_tag && bytes_sent + size <= credit_bytes; }
+  [[nodiscard]] bool fits(std::uint64_t size) const {
+    return credit_tag > highest_tag && bytes_sent + size <= credit_bytes;
+  }
 };
 
 class sender_core {
@@ -121,12 +125,13 @@ class sender_core {
   // --- inputs ---
   void add_connection(instant now, const route& r);
   enum class submitted { taken, joined, conflict };
-  // Takes a message with its `receipt`; sets `born`, `limit`. On a conflict (the key is unsettled, with another payload)
-  // the receipt is finished as `pending`/`key_conflict`.
+  // Takes a message with its `receipt`; sets `born`, `limit`. On a conflict (the key is unsettled, with another
+  // payload) the receipt is finished as `pending`/`key_conflict`.
   submitted submit(instant now, std::unique_ptr<stored_message> m, std::optional<duration> deadline = {});
   // Received: its views must live during the call.
   void handle_frame(instant now, const route& from, const frame& f);
-  void handle_unreadable(instant now, const route& from, std::uint8_t type, std::optional<session_id> session, std::string text);
+  void handle_unreadable(instant now, const route& from, std::uint8_t type, std::optional<session_id> session,
+                         std::string text);
   void handle_unsendable(instant now, const route& r);
   void handle_writable(instant now, const route& r);
   void handle_time(instant now);
@@ -173,7 +178,8 @@ class sender_core {
   void handle_session_error(instant now, const route& from, const error& e);
   void lose(instant now, sender_session& s);
   void lose_delivery(instant now, sender_session& s, slot& t);
-  void answer_error(const route& to, error_code code, std::optional<session_id> session, std::uint8_t about, std::string text);
+  void answer_error(const route& to, error_code code, std::optional<session_id> session, std::uint8_t about,
+                    std::string text);
 
   // sender_settle.cpp
   void handle(instant now, sender_session& s, const settle& f);

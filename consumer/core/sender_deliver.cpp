@@ -111,7 +111,8 @@ bool sender_core::takes(const sender_session& s, const stored_message& m, time_p
   if (to_be_buried && !s.limits.can_bury) {
     return false;
   }
-  too_large = m.size() > (to_be_buried ? std::max(s.limits.largest_dead_letter, s.peer.largest_message) : s.peer.largest_message) ||
+  too_large = m.size() > (to_be_buried ? std::max(s.limits.largest_dead_letter, s.peer.largest_message)
+                                       : s.peer.largest_message) ||
               m.size() > s.peer.byte_window;
   return !too_large;
 }
@@ -189,8 +190,8 @@ deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) 
   return item;
 }
 
-// A tag sent before the heartbeat that the consumer echoes, and named by none of its heartbeats, is missing. It goes out
-// again under the same tag, or as `nil` if its message has been settled meanwhile: tags close without holes.
+// A tag sent before the heartbeat that the consumer echoes, and named by none of its heartbeats, is missing. It goes
+// out again under the same tag, or as `nil` if its message has been settled meanwhile: tags close without holes.
 void sender_core::resend_missing(instant now, sender_session& s, std::uint64_t echo, const consumer_heartbeat& h) {
   std::sort(s.unnamed.begin(), s.unnamed.end());
   s.unnamed.erase(std::unique(s.unnamed.begin(), s.unnamed.end()), s.unnamed.end());

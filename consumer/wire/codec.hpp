@@ -24,7 +24,7 @@ void encode(const core::frame& f, std::string& out);
 struct unreadable {
   std::uint8_t type = 0;  // 0: not even that
   std::optional<core::session_id> session;
-  std::string text;       // for people: which field, what was expected. Never bytes of the frame.
+  std::string text;  // for people: which field, what was expected. Never bytes of the frame.
 };
 
 inline constexpr std::size_t logical_id_size_max = 255;
@@ -37,9 +37,9 @@ inline constexpr std::size_t settlements_per_frame = 16'384;  // `others` and `l
 inline constexpr std::size_t answers_per_frame = 4'096;       // of `SETTLED`, the same
 
 struct decode_limits {
-  std::uint64_t ranges_max = 65'536;      // per list
-  std::uint64_t items_max = 1U << 20U;    // deliveries, settlements, answers per frame
-  std::uint32_t text_max = 1024;          // error texts; longer ones are cut when encoding and refused when decoding
+  std::uint64_t ranges_max = 65'536;    // per list
+  std::uint64_t items_max = 1U << 20U;  // deliveries, settlements, answers per frame
+  std::uint32_t text_max = 1024;        // error texts; longer ones are cut when encoding and refused when decoding
 };
 
 // Reads one command into `out`. Views in `out` point into `bytes`. Reuses the vectors of `out` where the command is of

@@ -143,10 +143,18 @@ class cursor {
       return false;
     }
     switch (size) {
-      case 1: value = at_[0]; break;
-      case 2: value = std::uint64_t{at_[0]} << 8U | at_[1]; break;
-      case 4: value = big_endian_32(at_); break;
-      default: value = big_endian_32(at_) << 32U | big_endian_32(at_ + 4); break;
+      case 1:
+        value = at_[0];
+        break;
+      case 2:
+        value = std::uint64_t{at_[0]} << 8U | at_[1];
+        break;
+      case 4:
+        value = big_endian_32(at_);
+        break;
+      default:
+        value = big_endian_32(at_) << 32U | big_endian_32(at_ + 4);
+        break;
     }
     at_ += size;
     return true;
@@ -174,11 +182,16 @@ class cursor {
     ++at_;
     negative = false;
     switch (head) {
-      case 0xcc: return load(1, value);
-      case 0xcd: return load(2, value);
-      case 0xce: return load(4, value);
-      case 0xcf: return load(8, value);
-      default: break;
+      case 0xcc:
+        return load(1, value);
+      case 0xcd:
+        return load(2, value);
+      case 0xce:
+        return load(4, value);
+      case 0xcf:
+        return load(8, value);
+      default:
+        break;
     }
     const unsigned size = 1U << (head - 0xd0U);
     if (!load(size, value)) {
@@ -223,29 +236,66 @@ inline bool cursor::read_shape(shape& s) {
     return true;
   }
   switch (head) {
-    case 0xc0: case 0xc2: case 0xc3: return true;
-    case 0xc4: case 0xc5: case 0xc6: return load(1U << (head - 0xc4U), s.body);
-    case 0xc7: case 0xc8: case 0xc9:  // ext: the size leaves out the type
+    case 0xc0:
+    case 0xc2:
+    case 0xc3:
+      return true;
+    case 0xc4:
+    case 0xc5:
+    case 0xc6:
+      return load(1U << (head - 0xc4U), s.body);
+    case 0xc7:
+    case 0xc8:
+    case 0xc9:  // ext: the size leaves out the type
       if (!load(1U << (head - 0xc7U), s.body)) {
         return false;
       }
       s.body += 1;
       return true;
-    case 0xca: s.body = 4; return true;
-    case 0xcb: s.body = 8; return true;
-    case 0xcc: case 0xcd: case 0xce: case 0xcf: s.body = 1U << (head - 0xccU); return true;
-    case 0xd0: case 0xd1: case 0xd2: case 0xd3: s.body = 1U << (head - 0xd0U); return true;
-    case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: s.body = 1U + (1U << (head - 0xd4U)); return true;
-    case 0xd9: case 0xda: case 0xdb: s.text = true; return load(1U << (head - 0xd9U), s.body);
-    case 0xdc: case 0xdd: s.container = true; return load(head == 0xdc ? 2 : 4, s.children);
-    case 0xde: case 0xdf:
+    case 0xca:
+      s.body = 4;
+      return true;
+    case 0xcb:
+      s.body = 8;
+      return true;
+    case 0xcc:
+    case 0xcd:
+    case 0xce:
+    case 0xcf:
+      s.body = 1U << (head - 0xccU);
+      return true;
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+      s.body = 1U << (head - 0xd0U);
+      return true;
+    case 0xd4:
+    case 0xd5:
+    case 0xd6:
+    case 0xd7:
+    case 0xd8:
+      s.body = 1U + (1U << (head - 0xd4U));
+      return true;
+    case 0xd9:
+    case 0xda:
+    case 0xdb:
+      s.text = true;
+      return load(1U << (head - 0xd9U), s.body);
+    case 0xdc:
+    case 0xdd:
+      s.container = true;
+      return load(head == 0xdc ? 2 : 4, s.children);
+    case 0xde:
+    case 0xdf:
       s.container = true;
       if (!load(head == 0xde ? 2 : 4, s.children)) {
         return false;
       }
       s.children *= 2;
       return true;
-    default: return false;  // 0xc1 is never used
+    default:
+      return false;  // 0xc1 is never used
   }
 }
 

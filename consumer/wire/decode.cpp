@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t u32_max = std::numeric_limits<std::uint32_t>::max();
 
 constexpr std::array<const char*, 13> names = {
-    "command", "HELLO", "WELCOME", "WAIT", "REFUSED", "DELIVER", "sender heartbeat", "consumer heartbeat", "SETTLE",
-    "SETTLED", "BYE", "BYE_OK", "ERROR"};
+    "command", "HELLO",   "WELCOME", "WAIT",   "REFUSED", "DELIVER", "sender heartbeat", "consumer heartbeat",
+    "SETTLE",  "SETTLED", "BYE",     "BYE_OK", "ERROR"};
 constexpr std::uint64_t type_max = names.size() - 1;
 
 // The command of that type in `out`, with the vectors that it had if it was one already.
@@ -270,10 +270,10 @@ constexpr auto readers_of(std::index_sequence<I...>) {
 // The variant lists the commands in the order of their type codes, from 1.
 constexpr auto readers = readers_of(std::make_index_sequence<std::variant_size_v<core::frame>>{});
 static_assert(readers.size() == type_max);
-static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(core::frame_type::settle) - 1, core::frame>,
-                             core::settle>);
-static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(core::frame_type::error) - 1, core::frame>,
-                             core::error>);
+static_assert(
+    std::is_same_v<std::variant_alternative_t<std::size_t(core::frame_type::settle) - 1, core::frame>, core::settle>);
+static_assert(
+    std::is_same_v<std::variant_alternative_t<std::size_t(core::frame_type::error) - 1, core::frame>, core::error>);
 
 }  // namespace
 

@@ -55,8 +55,8 @@ struct backoff_options {
 
 /// Durations are positive unless said otherwise; a value outside its range is refused by the constructor.
 struct consumer_options {
-  std::vector<endpoint> endpoints = {};  ///< sources, at least one
-  idempotence handler = idempotence::unstated;            ///< required
+  std::vector<endpoint> endpoints = {};                                              ///< sources, at least one
+  idempotence handler = idempotence::unstated;                                       ///< required
   std::variant<std::monostate, dead_letter_to, discard, collect> dead_letters = {};  ///< required
 
   /// Names this consumer to its peers; a random one when empty. At most 255 bytes. A restarted worker that keeps its
@@ -66,11 +66,11 @@ struct consumer_options {
   /// Handlers that may run at once, synchronous and asynchronous alike (a permit each). 0 is refused; the default is
   /// the number of processors. At most 4096.
   std::uint32_t concurrency = 0xffffffff;
-  std::uint32_t credit_max = 1'024;                ///< messages held at once, at least `concurrency`; at most 1 M
-  byte_size credit_bytes_max = {64U << 20U};        ///< their bytes; at least one largest message
-  byte_size payload_max = {8U << 20U};              ///< larger messages stay at their sender (`undeliverable`); at most 1 GiB
-  limit<std::uint32_t> attempts_max = 5U;             ///< handler starts per message over all its consumers, at least 1
-  duration attempt_timeout = std::chrono::seconds(30);  ///< the stop token fires; less than `age_max`
+  std::uint32_t credit_max = 1'024;           ///< messages held at once, at least `concurrency`; at most 1 M
+  byte_size credit_bytes_max = {64U << 20U};  ///< their bytes; at least one largest message
+  byte_size payload_max = {8U << 20U};        ///< larger messages stay at their sender (`undeliverable`); at most 1 GiB
+  limit<std::uint32_t> attempts_max = 5U;     ///< handler starts per message over all its consumers, at least 1
+  duration attempt_timeout = std::chrono::seconds(30);         ///< the stop token fires; less than `age_max`
   limit<duration> age_max = duration(std::chrono::hours(24));  ///< older messages are condemned without a start
   /// Settles a handler that ignored its stop token for this long as a counted, uncertain retry, although it still runs:
   /// **two runs of one key may then overlap**. Off by default.
@@ -79,23 +79,23 @@ struct consumer_options {
   bool unclassified_is_transient = false;  ///< what a handler throws is `permanent` unless this is set
 
   std::uint32_t inbox_max = 1'000'000;     ///< operation keys remembered; confirmed ones make room, oldest first
-  byte_size result_max = {64U << 10U};      ///< a handler's result; at most 8 MiB
+  byte_size result_max = {64U << 10U};     ///< a handler's result; at most 8 MiB
   std::uint32_t dead_letters_max = 1'024;  ///< condemned messages being buried at once; others wait at their sender
 
-  std::size_t io_threads = 1;              ///< of the ZeroMQ context made when none is handed in; 1 to 16
+  std::size_t io_threads = 1;  ///< of the ZeroMQ context made when none is handed in; 1 to 16
 };
 
 /// Why no handler is starting, when none is. Several may hold; the first in this order is told.
 enum class idle_reason {
-  busy,              ///< it isn't idle: handlers run, or there is work for a free slot
+  busy,  ///< it isn't idle: handlers run, or there is work for a free slot
   stopped,
   draining,
   paused,
-  not_connected,     ///< no session with any sender; see `refused`
-  stuck_handlers,    ///< every slot is held by a handler past its timeout
-  inbox_full,        ///< no free record: nothing is confirmed
-  awaiting_start,    ///< deliveries wait for a sender's confirmation of their start
-  no_messages,       ///< the senders have nothing due
+  not_connected,   ///< no session with any sender; see `refused`
+  stuck_handlers,  ///< every slot is held by a handler past its timeout
+  inbox_full,      ///< no free record: nothing is confirmed
+  awaiting_start,  ///< deliveries wait for a sender's confirmation of their start
+  no_messages,     ///< the senders have nothing due
 };
 [[nodiscard]] std::string_view to_string(idle_reason) noexcept;
 
@@ -105,14 +105,14 @@ struct consumer_status {
   std::uint64_t queued = 0, running = 0, stuck = 0, waiting_for_key = 0, burying = 0, unconfirmed = 0;
   std::uint64_t held_bytes = 0;
   std::uint64_t starts = 0, accepted = 0, retried = 0, released = 0, rejected = 0, buried = 0;
-  std::uint64_t duplicates = 0;        ///< deliveries answered from the inbox without a start
-  std::uint64_t lost_leases = 0;       ///< sessions that ended here
-  std::uint64_t bad_frames = 0;        ///< unreadable or out of place, answered with an error
-  std::uint64_t malformed = 0;         ///< documents rejected as such
-  std::uint64_t results_dropped = 0;   ///< results above `result_max`
+  std::uint64_t duplicates = 0;       ///< deliveries answered from the inbox without a start
+  std::uint64_t lost_leases = 0;      ///< sessions that ended here
+  std::uint64_t bad_frames = 0;       ///< unreadable or out of place, answered with an error
+  std::uint64_t malformed = 0;        ///< documents rejected as such
+  std::uint64_t results_dropped = 0;  ///< results above `result_max`
   std::uint64_t inbox_records = 0, inbox_pinned = 0;
   std::uint64_t by_error_class[7] = {};  ///< failed attempts, indexed by `error_class`
-  std::string refused;                 ///< a sender's words when it refuses this consumer ("identity in use")
+  std::string refused;                   ///< a sender's words when it refuses this consumer ("identity in use")
 };
 
 /// What a stop left behind.

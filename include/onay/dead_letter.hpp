@@ -16,12 +16,12 @@ namespace onay {
 /// A message that will not be tried again. Its own operation key, on the dead-letter link, is its message id, so a
 /// collector that deduplicates by key stores each letter once.
 struct dead_letter {
-  message_id id;                ///< of the original message
-  std::string origin;           ///< logical id of the consumer that buried it
+  message_id id;       ///< of the original message
+  std::string origin;  ///< logical id of the consumer that buried it
   reason why = reason::none;
   retry_record record;          ///< with the original operation key
   std::vector<header> headers;  ///< the original ones
-  std::string payload;          ///< the original bytes, unchanged; for `malformed` the whole document as it was received
+  std::string payload;  ///< the original bytes, unchanged; for `malformed` the whole document as it was received
 };
 
 /// Reads the letter that a collector's delivery carries. Nothing if the payload isn't one.

@@ -46,9 +46,9 @@ class delivery {
   }
   ~delivery();
 
-  [[nodiscard]] std::string_view key() const noexcept;      ///< the operation key, bytes
+  [[nodiscard]] std::string_view key() const noexcept;  ///< the operation key, bytes
   [[nodiscard]] std::string_view payload() const noexcept;
-  [[nodiscard]] std::vector<header_view> headers() const;   ///< in the sender's order
+  [[nodiscard]] std::vector<header_view> headers() const;  ///< in the sender's order
   /// The first header of that name; its value may be empty. Nothing if there is none.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;
   [[nodiscard]] message_id id() const noexcept;
@@ -70,7 +70,7 @@ class delivery {
 class context {
  public:
   [[nodiscard]] std::uint32_t attempt() const noexcept { return attempt_; }  ///< 1 for the first start
-  [[nodiscard]] duration age() const noexcept;        ///< since `send`, the time in transit not included
+  [[nodiscard]] duration age() const noexcept;  ///< since `send`, the time in transit not included
   /// Until no further attempt could be useful: the smaller of the message's limit and this attempt's timeout.
   /// Never negative. Hand it to the calls that the handler makes.
   [[nodiscard]] duration time_left() const noexcept;

@@ -46,9 +46,9 @@ struct header {
 
 /// What `sender::send` takes.
 struct message {
-  operation_key key = {};             ///< required, 1 to 255 bytes
-  std::string payload = {};           ///< may be empty; at most `sender_options::payload_max` (8 MiB by default)
-  std::vector<header> headers = {};   ///< at most 64 KiB with their encoding
+  operation_key key = {};            ///< required, 1 to 255 bytes
+  std::string payload = {};          ///< may be empty; at most `sender_options::payload_max` (8 MiB by default)
+  std::vector<header> headers = {};  ///< at most 64 KiB with their encoding
   /// No attempt starts later than this after `send`. The message's limit is the smaller of it and
   /// `sender_options::age_max`; past it the message is dead-lettered `too_old`. Must be positive.
   std::optional<duration> deadline = {};

@@ -59,14 +59,14 @@ enum class final_state : std::uint8_t {
 /// The history of one message's attempts. Kept by the sender, copied into its dead letter. Instants are UTC and for
 /// people; they decide nothing.
 struct retry_record {
-  std::string operation_key;                ///< bytes, not necessarily text
-  std::uint32_t attempts = 0;               ///< handler starts that were counted
-  std::optional<utc_time> first_attempt;    ///< when the first counted attempt ended or was lost
-  std::optional<utc_time> last_attempt;     ///< the same of the last one
+  std::string operation_key;              ///< bytes, not necessarily text
+  std::uint32_t attempts = 0;             ///< handler starts that were counted
+  std::optional<utc_time> first_attempt;  ///< when the first counted attempt ended or was lost
+  std::optional<utc_time> last_attempt;   ///< the same of the last one
   error_class last_error = error_class::none;
-  std::string last_error_text;              ///< the handler's words, at most 1 KiB
-  std::optional<utc_time> next_attempt;     ///< not before; absent when none will follow
-  std::optional<utc_time> deadline;         ///< when the message's limit passes; absent without a limit
+  std::string last_error_text;           ///< the handler's words, at most 1 KiB
+  std::optional<utc_time> next_attempt;  ///< not before; absent when none will follow
+  std::optional<utc_time> deadline;      ///< when the message's limit passes; absent without a limit
   final_state state = final_state::pending;
 };
 
@@ -76,9 +76,9 @@ struct retry_record {
 /// (the acknowledgement can be lost); such a duplicate is answered with the first result and doesn't run the handler,
 /// as long as this consumer's inbox has the record.
 struct outcome {
-  error_class cls = error_class::none;   ///< none: accepted
-  std::string text = {};                      ///< result bytes when accepted, error text when failed (cut at 1 KiB)
-  std::optional<duration> retry_after = {};   ///< failed only: not before; negative values are ignored
+  error_class cls = error_class::none;       ///< none: accepted
+  std::string text = {};                     ///< result bytes when accepted, error text when failed (cut at 1 KiB)
+  std::optional<duration> retry_after = {};  ///< failed only: not before; negative values are ignored
   [[nodiscard]] bool accepted() const { return cls == error_class::none; }
 };
 
@@ -101,7 +101,8 @@ struct outcome {
 /// @param now the wall clock to measure a date against; a date in the past is zero
 /// @return nothing when the text is neither (also "-1", "1e3", ""): use your own backoff then; a number too large for a
 ///         duration becomes the largest one
-[[nodiscard]] std::optional<duration> parse_retry_after(std::string_view text, std::chrono::system_clock::time_point now);
+[[nodiscard]] std::optional<duration> parse_retry_after(std::string_view text,
+                                                        std::chrono::system_clock::time_point now);
 
 /// The same for a number of seconds as clients hold it. NaN and negative values give nothing; huge ones the largest
 /// duration.

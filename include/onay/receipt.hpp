@@ -24,9 +24,9 @@ struct settled_message {
   /// been processed). `pending` marks a refusal: the key of an unsettled message was sent again with another payload,
   /// and nothing was sent; `why` is then `key_conflict`.
   final_state state = final_state::unknown;
-  std::string result;        ///< accepted: what the handler returned, of its first successful run
-  reason why = reason::none; ///< dead-lettered or refused: the reason
-  retry_record record;       ///< dead-lettered: the whole record
+  std::string result;         ///< accepted: what the handler returned, of its first successful run
+  reason why = reason::none;  ///< dead-lettered or refused: the reason
+  retry_record record;        ///< dead-lettered: the whole record
   [[nodiscard]] bool refused() const { return state == final_state::pending; }
 };
 

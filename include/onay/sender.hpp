@@ -26,7 +26,8 @@ struct access;
 
 /// Durations are positive unless said otherwise; a value outside its range is refused by the constructor.
 struct sender_options {
-  std::vector<endpoint> endpoints = {};  ///< at least one; messages go to whichever consumer has the largest free share of credit
+  std::vector<endpoint> endpoints =
+      {};  ///< at least one; messages go to whichever consumer has the largest free share of credit
 
   /// Names this sender to its peers; a random one when empty. At most 255 bytes. A name belongs to one live process: a
   /// second one is refused by the peers.
@@ -40,11 +41,11 @@ struct sender_options {
 
   /// A message that has not been accepted by then is dead-lettered `too_old`; `message.deadline` may shorten it.
   limit<duration> age_max = duration(std::chrono::hours(24));
-  std::uint32_t unsettled_max = 65'536;          ///< messages held; `send` waits at the limit
+  std::uint32_t unsettled_max = 65'536;           ///< messages held; `send` waits at the limit
   byte_size unsettled_bytes_max = {256U << 20U};  ///< key + headers + payload of those; at least one message fits
-  std::uint32_t parked_max = 16'384;             ///< retries waiting for their delay; at the limit no fresh message leaves
-  byte_size payload_max = {8U << 20U};            ///< larger ones are refused by `send`; at most 1 GiB
-  byte_size headers_max = {64U << 10U};           ///< headers with their encoding, at most 16 MiB
+  std::uint32_t parked_max = 16'384;     ///< retries waiting for their delay; at the limit no fresh message leaves
+  byte_size payload_max = {8U << 20U};   ///< larger ones are refused by `send`; at most 1 GiB
+  byte_size headers_max = {64U << 10U};  ///< headers with their encoding, at most 16 MiB
 
   /// Where this sender takes messages that no connected consumer can bury (none has a dead-letter endpoint, or the
   /// message is larger than all of them take). Without it such messages stay, counted as `overdue` or `undeliverable`.
@@ -57,17 +58,17 @@ struct sender_options {
 struct peer_status {
   std::string logical_id;
   std::string endpoint;
-  bool connected = false;          ///< false: lost or not yet met; its lease may still run
-  std::uint64_t held = 0;          ///< deliveries it holds
-  std::uint64_t credit_left = 0;   ///< messages that may still be handed over
+  bool connected = false;         ///< false: lost or not yet met; its lease may still run
+  std::uint64_t held = 0;         ///< deliveries it holds
+  std::uint64_t credit_left = 0;  ///< messages that may still be handed over
 };
 
 /// A snapshot; sums are consistent with each other.
 struct sender_status {
   std::uint64_t sent = 0, accepted = 0, dead_lettered = 0, joined = 0, refused = 0;  ///< since construction
-  std::uint64_t first_attempt_successes = 0;  ///< accepted on attempt 1
-  std::uint64_t successes_after_retry = 0;    ///< accepted on a later attempt
-  std::uint64_t unsettled = 0;                ///< held now = ready + delivered + parked
+  std::uint64_t first_attempt_successes = 0;                                         ///< accepted on attempt 1
+  std::uint64_t successes_after_retry = 0;                                           ///< accepted on a later attempt
+  std::uint64_t unsettled = 0;  ///< held now = ready + delivered + parked
   std::uint64_t unsettled_bytes = 0;
   std::uint64_t ready = 0, delivered = 0, parked = 0;
   std::uint64_t condemned = 0;      ///< of the unsettled ones: rejected, their dead letter isn't confirmed
@@ -76,32 +77,32 @@ struct sender_status {
   std::uint64_t redeliveries = 0;   ///< deliveries beyond each message's first, copies of lost frames not counted
   std::uint64_t resent_copies = 0;  ///< copies of frames that a link lost
   std::uint64_t peers_lost = 0, late_accepts = 0, stale_verdicts = 0;
-  std::uint64_t bad_frames = 0;     ///< unreadable or out of place, answered with an error
+  std::uint64_t bad_frames = 0;  ///< unreadable or out of place, answered with an error
   std::uint64_t callback_failures = 0;
   std::vector<peer_status> peers;
-  std::string refused_by_peer;      ///< a peer's words when it refuses this sender ("identity in use"); empty otherwise
+  std::string refused_by_peer;  ///< a peer's words when it refuses this sender ("identity in use"); empty otherwise
 };
 
 /// What `close` left behind.
 struct close_report {
-  bool clean = false;                ///< every message was settled
-  std::uint64_t unknown = 0;         ///< receipts that ended as `unknown`
+  bool clean = false;         ///< every message was settled
+  std::uint64_t unknown = 0;  ///< receipts that ended as `unknown`
 };
 
 enum class send_error {
   none,
-  would_block,     ///< a limit is reached (`try_send`), or still was at the timeout
-  closed,          ///< `close` was called
-  missing_key,     ///< the operation key is empty
-  key_too_long,    ///< above 255 bytes
-  too_large,       ///< payload or headers above their limit
-  bad_deadline,    ///< zero or negative
+  would_block,   ///< a limit is reached (`try_send`), or still was at the timeout
+  closed,        ///< `close` was called
+  missing_key,   ///< the operation key is empty
+  key_too_long,  ///< above 255 bytes
+  too_large,     ///< payload or headers above their limit
+  bad_deadline,  ///< zero or negative
 };
 [[nodiscard]] std::string_view to_string(send_error) noexcept;
 
 /// A receipt, or why there is none. Ignoring it loses the error, hence nodiscard.
 struct [[nodiscard]] send_result {
-  receipt ticket;                      ///< valid exactly if `error` is `none`
+  receipt ticket;  ///< valid exactly if `error` is `none`
   send_error error = send_error::none;
   explicit operator bool() const { return error == send_error::none; }
   /// Shorthand for `ticket`.

@@ -10,12 +10,11 @@
 int main() {
   using namespace std::chrono_literals;
   onay::sender sender({.endpoints = {onay::bind("tcp://127.0.0.1:*")}});
-  onay::consumer consumer({.endpoints = {onay::connect(sender.addresses().at(0))},
-                           .handler = onay::idempotence::idempotent,
-                           .dead_letters = onay::discard{}},
-                          [](const onay::delivery& d, onay::context&) {
-                            return onay::accept("got " + std::string(d.payload()));
-                          });
+  onay::consumer consumer(
+      {.endpoints = {onay::connect(sender.addresses().at(0))},
+       .handler = onay::idempotence::idempotent,
+       .dead_letters = onay::discard{}},
+      [](const onay::delivery& d, onay::context&) { return onay::accept("got " + std::string(d.payload())); });
   consumer.start();
   const auto sent = sender.send({.key = onay::operation_key("operation-1"), .payload = "hello"});
   const auto* end = sent ? sent->wait_for(20s) : nullptr;

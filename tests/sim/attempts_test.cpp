@@ -139,7 +139,8 @@ TEST_CASE("C07: the attempt limit counts starts, and a retry on the last one is 
       pair p(o);
       p.handler = [=](const core::held& d) {
         const bool last = d.attempt == limit;
-        return run_plan{1ms, failure(error_class::transient, "no", last && with_delay ? std::optional<duration>(10s) : std::nullopt)};
+        return run_plan{1ms, failure(error_class::transient, "no",
+                                     last && with_delay ? std::optional<duration>(10s) : std::nullopt)};
       };
       auto sent = p.send("k");
       REQUIRE(p.drive_until([&] { return p.effects.started("k") == int(limit); }, 20s));

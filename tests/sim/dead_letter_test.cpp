@@ -113,7 +113,8 @@ TEST_CASE("a completed key is accepted even when its message comes back past its
   p.handler = [](const core::held&) { return run_plan{20ms}; };
   // The accept is lost until the message is too old.
   p.net.fate_of = [&](const core::frame& f, bool) {
-    return p.net.now < time_point(100h) + 4s && (std::holds_alternative<core::settle>(f) || std::holds_alternative<core::bye>(f))
+    return p.net.now < time_point(100h) + 4s &&
+                   (std::holds_alternative<core::settle>(f) || std::holds_alternative<core::bye>(f))
                ? fate::drop
                : fate::pass;
   };

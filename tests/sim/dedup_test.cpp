@@ -40,7 +40,8 @@ TEST_CASE("C20: two messages with one key at the same moment run once, and both 
     all.push_back(p.send("k" + std::to_string(i)));
     all.push_back(other.node.send("k" + std::to_string(i)));
   }
-  REQUIRE(p.drive_until([&] { return std::all_of(all.begin(), all.end(), [](const auto& s) { return s->end.has_value(); }); }, 60s));
+  REQUIRE(p.drive_until(
+      [&] { return std::all_of(all.begin(), all.end(), [](const auto& s) { return s->end.has_value(); }); }, 60s));
   CHECK(p.effects.overlap_max == 1);
   for (const auto& s : all) {
     REQUIRE(s->end->state == final_state::accepted);
@@ -56,7 +57,9 @@ TEST_CASE("C24: a duplicate of a running key is answered only when the first run
   pair p(o);
   second_sender other(p, o.sender);
   int runs = 0;
-  p.handler = [&](const core::held&) { return run_plan{500ms, ++runs == 1 ? failure(error_class::transient, "once") : accept()}; };
+  p.handler = [&](const core::held&) {
+    return run_plan{500ms, ++runs == 1 ? failure(error_class::transient, "once") : accept()};
+  };
   auto first = p.send("k");
   p.drive(50ms);
   auto second = other.node.send("k");
@@ -121,13 +124,22 @@ TEST_CASE("a second send of an unsettled key joins it; with another payload it i
 
 TEST_CASE("C22: keys are bytes: NUL, case, trailing blanks and look-alike numbers stay distinct") {
   pair p;
-  const std::vector<std::string> keys{std::string(1, '\0'), std::string("a\0b", 3), std::string("a\0c", 3), "a",   "A", "a ",
-                                      "1",                  "01",                  "1.0",                 "\xc3\xa9", "e\xcc\x81",
+  const std::vector<std::string> keys{std::string(1, '\0'),
+                                      std::string("a\0b", 3),
+                                      std::string("a\0c", 3),
+                                      "a",
+                                      "A",
+                                      "a ",
+                                      "1",
+                                      "01",
+                                      "1.0",
+                                      "\xc3\xa9",
+                                      "e\xcc\x81",
                                       std::string(255, '\xff')};
   for (const auto& k : keys) {
     p.send(k);
   }
-  p.send("");                    // a client library would refuse these; a foreign sender may not
+  p.send("");  // a client library would refuse these; a foreign sender may not
   p.send(std::string(256, 'x'));
   p.send(std::string(4096, 'x'));
   auto healthy = p.send("healthy");
@@ -150,7 +162,8 @@ TEST_CASE("C23: an unconfirmed record is never evicted; when nothing is confirme
   pair p(o);
   p.net.fate_of = [&](const core::frame& f, bool) {
     // Nothing confirms: neither the answers nor the lowest number held.
-    return p.net.now < time_point(100h) + 10s && (std::holds_alternative<core::settled>(f) || std::holds_alternative<core::settle>(f))
+    return p.net.now < time_point(100h) + 10s &&
+                   (std::holds_alternative<core::settled>(f) || std::holds_alternative<core::settle>(f))
                ? fate::drop
                : fate::pass;
   };
@@ -185,7 +198,9 @@ TEST_CASE("an accept whose session was cut is repeated to the sender's next sess
   pair p(o);
   p.handler = [](const core::held&) { return run_plan{20ms, accept("done")}; };
   bool deaf = true;
-  p.net.fate_of = [&](const core::frame& f, bool) { return deaf && std::holds_alternative<core::settle>(f) ? fate::drop : fate::pass; };
+  p.net.fate_of = [&](const core::frame& f, bool) {
+    return deaf && std::holds_alternative<core::settle>(f) ? fate::drop : fate::pass;
+  };
   auto sent = p.send("k");
   p.drive(100ms);
   p.net.reconnect = 5s;

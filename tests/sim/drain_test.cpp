@@ -28,7 +28,10 @@ TEST_CASE("C35: a drain ends clean only when every settlement is confirmed, and 
 TEST_CASE("C35: settlements that couldn't be confirmed in time are reported") {
   pair p;
   p.handler = [](const core::held&) { return run_plan{1ms}; };
-  p.net.fate_of = [](const core::frame& f, bool) { return std::holds_alternative<core::settled>(f) || std::holds_alternative<core::bye_ok>(f) ? fate::drop : fate::pass; };
+  p.net.fate_of = [](const core::frame& f, bool) {
+    return std::holds_alternative<core::settled>(f) || std::holds_alternative<core::bye_ok>(f) ? fate::drop
+                                                                                               : fate::pass;
+  };
   for (int i = 0; i < 20; ++i) {
     p.send("k" + std::to_string(i));
   }

@@ -102,7 +102,8 @@ TEST_CASE("messages are shared out among consumers with equal credit") {
     p.send("k" + std::to_string(i));
   }
   REQUIRE(p.drive_until([&] { return p.pending() == 0; }, 10s));
-  const auto first = std::count_if(p.effects.starts.begin(), p.effects.starts.end(), [](const auto& s) { return s.consumer == "c1"; });
+  const auto first =
+      std::count_if(p.effects.starts.begin(), p.effects.starts.end(), [](const auto& s) { return s.consumer == "c1"; });
   CHECK(first >= 24);
   CHECK(first <= 40);
 }
@@ -144,7 +145,9 @@ TEST_CASE("C33: every way in which a run can end returns its permit and leaves n
   CHECK(p.effects.running_max == 2);
   p.drive(3s);
   const auto look = p.consumers[0]->core.look();
-  CHECK(look.running + look.dispatched + look.asking + look.queued + look.waiting + look.held + look.unconfirmed + look.late == 0);
+  CHECK(look.running + look.dispatched + look.asking + look.queued + look.waiting + look.held + look.unconfirmed +
+            look.late ==
+        0);
   CHECK(p.consumers[0]->core.records().claimed() == 0);
   CHECK(p.consumers[0]->core.records().pinned() == 0);
   CHECK(p.letters.size() == 1'000);

@@ -36,15 +36,17 @@ class attacker : public node {
       deliveries += int(d->items.size());
     } else if (const auto* e = std::get_if<core::error>(&f)) {
       ++errors;
-      if (e->session == session_ && (e->closed || e->code == core::error_code::hello_required ||
-                                     e->code == core::error_code::unknown_session)) {
+      if (e->session == session_ &&
+          (e->closed || e->code == core::error_code::hello_required || e->code == core::error_code::unknown_session)) {
         session_ = 0;
       }
     } else if (std::holds_alternative<core::bye_ok>(f)) {
       session_ = 0;
     }
   }
-  void handle_unreadable(const core::route&, const wire::unreadable& u) override { FAIL("a core sent what can't be read: " << u.text); }
+  void handle_unreadable(const core::route&, const wire::unreadable& u) override {
+    FAIL("a core sent what can't be read: " << u.text);
+  }
   void handle_unsendable(const core::route&) override {}
   void handle_writable(const core::route&) override { connected_ = true; }
 
@@ -75,8 +77,18 @@ class attacker : public node {
   // What a healthy peer would say now and then, so that the session lives.
   void keep_alive() {
     if (from_sender) {
-      send(core::sender_heartbeat{session_, ++beats_, heard_, highest_tag_, say.number(), say.number(), say.number(),
-                                  say.number(), {}, 1, 1, false});
+      send(core::sender_heartbeat{session_,
+                                  ++beats_,
+                                  heard_,
+                                  highest_tag_,
+                                  say.number(),
+                                  say.number(),
+                                  say.number(),
+                                  say.number(),
+                                  {},
+                                  1,
+                                  1,
+                                  false});
     } else {
       send(core::consumer_heartbeat{session_, ++beats_, heard_, {}, {}, {}, {}, {}, say.number(), say.number(), false});
     }
@@ -189,9 +201,9 @@ TEST_CASE("a consumer that takes messages and says absurd things makes none of t
 
 TEST_CASE("a sender that says absurd things in a session of its own disturbs no other") {
   const auto seed = GENERATE(1, 2, 3, 4);
-  const auto [heartbeat, lease] = GENERATE(std::pair<duration, duration>(400ms, 2s),
-                                           std::pair<duration, duration>(1ms, 10ms),
-                                           std::pair<duration, duration>(6h, 24h));
+  const auto [heartbeat, lease] =
+      GENERATE(std::pair<duration, duration>(400ms, 2s), std::pair<duration, duration>(1ms, 10ms),
+               std::pair<duration, duration>(6h, 24h));
   CAPTURE(seed, heartbeat.count(), lease.count());
   pair::options o;
   o.consumer_binds = true;

@@ -87,14 +87,16 @@ TEST_CASE("a late retry or reject changes nothing") {
   int runs = 0;
   p.handler = [&](const core::held&) {
     ++runs;
-    run_plan plan{runs == 1 ? duration(3s) : duration(100ms), runs == 1 ? failure(error_class::permanent, "late") : accept()};
+    run_plan plan{runs == 1 ? duration(3s) : duration(100ms),
+                  runs == 1 ? failure(error_class::permanent, "late") : accept()};
     plan.obeys_stop = false;
     return plan;
   };
   auto sent = p.send("k");
   p.drive(100ms);
   p.net.fate_of = [&](const core::frame& f, bool from_dialer) {
-    return from_dialer && p.net.now < time_point(100h) + 2s && !std::holds_alternative<core::hello>(f) ? fate::drop : fate::pass;
+    return from_dialer && p.net.now < time_point(100h) + 2s && !std::holds_alternative<core::hello>(f) ? fate::drop
+                                                                                                       : fate::pass;
   };
   REQUIRE(p.drive_until([&] { return sent->end.has_value(); }, 20s));
   CHECK(sent->end->state == final_state::accepted);
@@ -121,7 +123,8 @@ TEST_CASE("C52: steps of the wall clock change nothing") {
   for (auto step : {-1h, 1h}) {
     pair p;
     p.handler = [](const core::held& d) {
-      return run_plan{d.attempt == 1 ? duration(1s) : duration(3s), d.attempt == 1 ? failure(error_class::transient, "x", 2s) : accept()};
+      return run_plan{d.attempt == 1 ? duration(1s) : duration(3s),
+                      d.attempt == 1 ? failure(error_class::transient, "x", 2s) : accept()};
     };
     auto sent = p.send("k");
     p.drive(1'500ms);
@@ -135,7 +138,8 @@ TEST_CASE("C52: steps of the wall clock change nothing") {
   }
 }
 
-TEST_CASE("a machine that was suspended doesn't hold its own absence against its peers, and starts nothing on an old lease") {
+TEST_CASE(
+    "a machine that was suspended doesn't hold its own absence against its peers, and starts nothing on an old lease") {
   pair::options o;
   o.consumer.concurrency = 1;
   o.sender.age_max = o.consumer.age_max = 10min;

@@ -55,7 +55,9 @@ TEST_CASE("a silent predecessor is replaced after two heartbeats") {
   REQUIRE(p.drive_until([&] { return p.pending() == 0; }, 3s));
 }
 
-TEST_CASE("a frame without a session is answered hello_required, one of another session unknown_session, and nothing changes") {
+TEST_CASE(
+    "a frame without a session is answered hello_required, one of another session unknown_session, and nothing "
+    "changes") {
   pair p;
   raw_peer raw;
   p.net.dial("source", &raw, 0);

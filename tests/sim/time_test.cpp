@@ -18,7 +18,7 @@ TEST_CASE("C13: odd Retry-After values start the next attempt when they should")
   const odd values[] = {
       {duration(0), 0ms, 300ms},
       {duration(3s), 3s, 3'400ms},
-      {duration(-1s), 0ms, 110ms},                   // ignored: own backoff, at most the base
+      {duration(-1s), 0ms, 110ms},  // ignored: own backoff, at most the base
       {retry_after_seconds(std::numeric_limits<double>::quiet_NaN()), 0ms, 110ms},
       {retry_after_seconds(9223372037.0), 10s, 10'500ms},  // cut to the cap
       {duration(std::numeric_limits<std::int64_t>::max()), 10s, 10'500ms},

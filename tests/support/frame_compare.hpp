@@ -131,11 +131,8 @@ inline bool same(const core::error& a, const core::error& b) {
 }
 
 inline bool same(const core::frame& a, const core::frame& b) {
-  return a.index() == b.index() && std::visit(
-                                       [&b](const auto& f) {
-                                         return same(f, std::get<std::decay_t<decltype(f)>>(b));
-                                       },
-                                       a);
+  return a.index() == b.index() &&
+         std::visit([&b](const auto& f) { return same(f, std::get<std::decay_t<decltype(f)>>(b)); }, a);
 }
 
 }  // namespace onay::test

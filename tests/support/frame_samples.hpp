@@ -41,9 +41,12 @@ class frame_samples {
         }
         return f;
       }
-      case 1: return core::welcome{number(), 1, greeting(), number(), coin()};
-      case 2: return core::wait{number(), time(), text()};
-      case 3: return core::refused{number(), choice(core::refusal::closing), time(), text()};
+      case 1:
+        return core::welcome{number(), 1, greeting(), number(), coin()};
+      case 2:
+        return core::wait{number(), time(), text()};
+      case 3:
+        return core::refused{number(), choice(core::refusal::closing), time(), text()};
       case 4: {
         core::deliver f{number(), 1 + number() / 2, {}};
         for (auto n = below(6); n > 0; --n) {
@@ -52,14 +55,14 @@ class frame_samples {
         return f;
       }
       case 5:
-        return core::sender_heartbeat{number(), number(), number(), number(), number(), number(), number(), number(),
-                                      ranges(), number(), number(), coin()};
+        return core::sender_heartbeat{number(), number(), number(), number(), number(), number(),
+                                      number(), number(), ranges(), number(), number(), coin()};
       case 6:
-        return core::consumer_heartbeat{number(), number(), number(), ranges(), ranges(), ranges(), ranges(),
-                                        ranges(), number(), number(), coin()};
+        return core::consumer_heartbeat{number(), number(), number(), ranges(), ranges(), ranges(),
+                                        ranges(), ranges(), number(), number(), coin()};
       case 7: {
-        core::settle f{number(), number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(),
-                       number()};
+        core::settle f{number(), number(), ranges(), settlements(), {},
+                       ranges(), ranges(), number(), number(),      number()};
         for (auto n = below(4); n > 0; --n) {
           f.late.push_back({number(), at_least_1(), kind(), coin(), view(bytes(20))});
         }
@@ -75,12 +78,13 @@ class frame_samples {
         }
         return f;
       }
-      case 9: return core::bye{number(), number(), ranges(), ranges(), settlements()};
-      case 10: return core::bye_ok{number()};
+      case 9:
+        return core::bye{number(), number(), ranges(), ranges(), settlements()};
+      case 10:
+        return core::bye_ok{number()};
       default:
-        return core::error{static_cast<core::error_code>(1 + below(6)),
-                           coin() ? std::optional(number()) : std::nullopt, static_cast<std::uint8_t>(below(256)),
-                           coin(), text()};
+        return core::error{static_cast<core::error_code>(1 + below(6)), coin() ? std::optional(number()) : std::nullopt,
+                           static_cast<std::uint8_t>(below(256)), coin(), text()};
     }
   }
 
@@ -180,8 +184,11 @@ class frame_samples {
   }
 
   core::greeting greeting() {
-    core::greeting g{.logical_id = "id-" + bytes(252), .instance = number(), .largest_message = number(),
-                     .byte_window = number(), .part = {}};
+    core::greeting g{.logical_id = "id-" + bytes(252),
+                     .instance = number(),
+                     .largest_message = number(),
+                     .byte_window = number(),
+                     .part = {}};
     if (coin()) {
       g.part = core::sender_greeting{number(), number(), number(), time(), time()};
     } else {

@@ -38,12 +38,25 @@ class hostile_frames {
   [[nodiscard]] std::string bytes(std::size_t size_max = 2'000) {
     std::string b;
     switch (below(8)) {
-      case 0: b = noise(size_max); break;
-      case 1: b = bomb(); break;
-      case 2: b = of_corpus(); b.resize(below(b.size() + 1)); break;
-      case 3: b = of_corpus() + noise(40); break;
-      case 4: b = wrong_types(); break;
-      default: b = mutant(); break;
+      case 0:
+        b = noise(size_max);
+        break;
+      case 1:
+        b = bomb();
+        break;
+      case 2:
+        b = of_corpus();
+        b.resize(below(b.size() + 1));
+        break;
+      case 3:
+        b = of_corpus() + noise(40);
+        break;
+      case 4:
+        b = wrong_types();
+        break;
+      default:
+        b = mutant();
+        break;
     }
     b.resize(std::min(b.size(), size_max));
     return b;
@@ -54,11 +67,14 @@ class hostile_frames {
   // A frame of a good shape that announces much more than it holds.
   [[nodiscard]] std::string bomb() {
     using namespace std::string_view_literals;
-    static constexpr std::array heads = {"\xdd\xff\xff\xff\xff"sv, "\xdf\xff\xff\xff\xff"sv, "\xc6\xff\xff\xff\xff"sv,
-                                         "\xdb\xff\xff\xff\xff"sv, "\xc9\xff\xff\xff\xff\x01"sv, "\xdc\xff\xff"sv};
+    static constexpr std::array heads = {"\xdd\xff\xff\xff\xff"sv,     "\xdf\xff\xff\xff\xff"sv,
+                                         "\xc6\xff\xff\xff\xff"sv,     "\xdb\xff\xff\xff\xff"sv,
+                                         "\xc9\xff\xff\xff\xff\x01"sv, "\xdc\xff\xff"sv};
     switch (below(4)) {
-      case 0: return std::string(10'000, '\x91');
-      case 1: return std::string(heads[below(heads.size())]);
+      case 0:
+        return std::string(10'000, '\x91');
+      case 1:
+        return std::string(heads[below(heads.size())]);
       case 2: {
         std::string deep;
         for (int i = 0; i < 3'000; ++i) {
@@ -81,11 +97,21 @@ class hostile_frames {
       // Mostly near the front, where the structure is.
       const auto at = std::size_t(below(coin() ? b.size() : std::min<std::size_t>(b.size(), 24)));
       switch (below(5)) {
-        case 0: b[at] = char(unsigned(std::uint8_t(b[at])) ^ (1U << below(8))); break;
-        case 1: b[at] = char(below(256)); break;
-        case 2: b.erase(at, 1); break;
-        case 3: b.insert(at, 1, char(below(256))); break;
-        default: b[at] = char(0xc0U + below(32)); break;
+        case 0:
+          b[at] = char(unsigned(std::uint8_t(b[at])) ^ (1U << below(8)));
+          break;
+        case 1:
+          b[at] = char(below(256));
+          break;
+        case 2:
+          b.erase(at, 1);
+          break;
+        case 3:
+          b.insert(at, 1, char(below(256)));
+          break;
+        default:
+          b[at] = char(0xc0U + below(32));
+          break;
       }
     }
     return b;
@@ -98,12 +124,15 @@ class hostile_frames {
   [[nodiscard]] bool rarely(std::uint64_t n) { return below(n) == 0; }
   // Small ones meet what is there.
   [[nodiscard]] std::uint64_t number() {
-    static constexpr std::array<std::uint64_t, 8> edges = {0, 1, most, most - 1, most >> 1U, (most >> 1U) + 1, 1U << 31U,
-                                                           std::uint64_t{1} << 32U};
+    static constexpr std::array<std::uint64_t, 8> edges = {
+        0, 1, most, most - 1, most >> 1U, (most >> 1U) + 1, 1U << 31U, std::uint64_t{1} << 32U};
     switch (below(4)) {
-      case 0: return edges[below(edges.size())];
-      case 1: return samples_.number();
-      default: return below(200);
+      case 0:
+        return edges[below(edges.size())];
+      case 1:
+        return samples_.number();
+      default:
+        return below(200);
     }
   }
   [[nodiscard]] std::uint64_t number_above_0() { return std::max<std::uint64_t>(number(), 1); }
@@ -112,8 +141,10 @@ class hostile_frames {
   }
   [[nodiscard]] core::ranges ranges() {
     switch (below(5)) {
-      case 0: return {};
-      case 1: return core::ranges{{1, most}};
+      case 0:
+        return {};
+      case 1:
+        return core::ranges{{1, most}};
       case 2: {
         core::ranges many;
         for (std::uint64_t n = 0, at = number_above_0() % 1'000; n < below(300); ++n, at += 2) {
@@ -145,13 +176,16 @@ class hostile_frames {
     switch (below(6)) {
       case 0:
       case 1:
-        return core::consumer_heartbeat{session, number(), number(), ranges(), ranges(), ranges(), ranges(), ranges(),
-                                        number(), number(), coin()};
-      case 2: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                                 std::uint8_t(below(256)), rarely(80), "?"};
-      case 3: return foreign(session);
+        return core::consumer_heartbeat{session,  number(), number(), ranges(), ranges(), ranges(),
+                                        ranges(), ranges(), number(), number(), coin()};
+      case 2:
+        return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
+                           std::uint8_t(below(256)), rarely(80), "?"};
+      case 3:
+        return foreign(session);
       default: {
-        core::settle f{session, number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(), number()};
+        core::settle f{session,  number(), ranges(), settlements(), {},
+                       ranges(), ranges(), number(), number(),      number()};
         for (auto n = below(4); n > 0; --n) {
           f.late.push_back({number(), number() | nobodys, kind(), coin(), "late"});
         }
@@ -164,8 +198,8 @@ class hostile_frames {
     switch (below(8)) {
       case 0:
       case 1:
-        return core::sender_heartbeat{session, number(), number(), number(), number(), number(), number(), number(),
-                                      ranges(), number(), number(), coin()};
+        return core::sender_heartbeat{session,  number(), number(), number(), number(), number(),
+                                      number(), number(), ranges(), number(), number(), coin()};
       case 2: {
         core::settled f{session, number(), ranges(), {}, {}, ranges()};
         for (auto n = below(20); n > 0; --n) {
@@ -177,10 +211,13 @@ class hostile_frames {
         }
         return f;
       }
-      case 3: return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                                 std::uint8_t(below(256)), rarely(80), "?"};
-      case 4: return foreign(session);
-      default: return deliveries(session, rarely(100) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
+      case 3:
+        return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
+                           std::uint8_t(below(256)), rarely(80), "?"};
+      case 4:
+        return foreign(session);
+      default:
+        return deliveries(session, rarely(100) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
     }
   }
 
@@ -203,8 +240,9 @@ class hostile_frames {
         i.doc.key = store(std::string(coin() ? 0 : 300, 'k'));
       }
       if (!rarely(400)) {
-        i.size = (i.flags & core::delivery_flag::nil) != 0 ? below(100)
-                                                           : i.doc.key.size() + i.doc.headers.size() + i.doc.payload.size();
+        i.size = (i.flags & core::delivery_flag::nil) != 0
+                     ? below(100)
+                     : i.doc.key.size() + i.doc.headers.size() + i.doc.payload.size();
       }
       f.items.push_back(std::move(i));
     }
@@ -236,7 +274,8 @@ class hostile_frames {
   std::vector<core::settlement_item> settlements() {
     std::vector<core::settlement_item> items;
     for (auto n = below(6); n > 0; --n) {
-      items.push_back({number_above_0(), kind(), time(), error_class(below(7)), reason(below(13)), "text", coin(), "result"});
+      items.push_back(
+          {number_above_0(), kind(), time(), error_class(below(7)), reason(below(13)), "text", coin(), "result"});
     }
     return items;
   }
@@ -248,10 +287,22 @@ class hostile_frames {
   // A sound array of values of any kind, with a command's type in front.
   std::string wrong_types() {
     using namespace std::string_view_literals;
-    static constexpr std::array values = {"\xc0"sv, "\xc2"sv, "\xc3"sv, "\x01"sv, "\xff"sv, "\xa1\xff"sv, "\xa1x"sv, "\x90"sv,
-                                          "\x80"sv, "\xca\x3f\x80\x00\x00"sv, "\xd3\x80\x00\x00\x00\x00\x00\x00\x00"sv,
-                                          "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"sv, "\xc4\x00"sv, "\xd4\x01\x01"sv,
-                                          "\x92\x01\x02"sv, "\x81\xa1k\x01"sv};
+    static constexpr std::array values = {"\xc0"sv,
+                                          "\xc2"sv,
+                                          "\xc3"sv,
+                                          "\x01"sv,
+                                          "\xff"sv,
+                                          "\xa1\xff"sv,
+                                          "\xa1x"sv,
+                                          "\x90"sv,
+                                          "\x80"sv,
+                                          "\xca\x3f\x80\x00\x00"sv,
+                                          "\xd3\x80\x00\x00\x00\x00\x00\x00\x00"sv,
+                                          "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"sv,
+                                          "\xc4\x00"sv,
+                                          "\xd4\x01\x01"sv,
+                                          "\x92\x01\x02"sv,
+                                          "\x81\xa1k\x01"sv};
     const auto count = 2 + below(14);
     std::string b(1, char(0x90U | (count & 0x0fU)));
     b += char(1 + below(12));

@@ -91,7 +91,8 @@ class node : public port {
 
 class sender_node : public node {
  public:
-  sender_node(virtual_net& n, core::sender_config config, std::uint64_t seed) : node(n), ids(seed), core(std::move(config), ids) {}
+  sender_node(virtual_net& n, core::sender_config config, std::uint64_t seed)
+      : node(n), ids(seed), core(std::move(config), ids) {}
 
   std::shared_ptr<sent_message> send(const std::string& key, const std::string& payload = "payload",
                                      std::optional<duration> deadline = {}) {
@@ -187,10 +188,12 @@ class consumer_node : public node {
     core.handle_unreadable(net.instant(), from, u.type, u.session, u.text);
   }
   void handle_unsendable(const core::route& to) override {
-    to.socket == dead_letter_socket ? letters->handle_unsendable(net.instant(), to) : core.handle_unsendable(net.instant(), to);
+    to.socket == dead_letter_socket ? letters->handle_unsendable(net.instant(), to)
+                                    : core.handle_unsendable(net.instant(), to);
   }
   void handle_writable(const core::route& to) override {
-    to.socket == dead_letter_socket ? letters->handle_writable(net.instant(), to) : core.handle_writable(net.instant(), to);
+    to.socket == dead_letter_socket ? letters->handle_writable(net.instant(), to)
+                                    : core.handle_writable(net.instant(), to);
   }
 
   void turn() override {
@@ -274,7 +277,8 @@ class consumer_node : public node {
 
   void bury(core::held* d) {
     std::string payload;
-    wire::encode_dead_letter({d->id, core.config().logical_id, d->why, d->retries.get(), d->headers, d->payload}, payload);
+    wire::encode_dead_letter({d->id, core.config().logical_id, d->why, d->retries.get(), d->headers, d->payload},
+                             payload);
     auto m = std::make_unique<core::stored_message>(wire::dead_letter_key(d->id), wire::encode_headers({}), payload);
     m->receipt = std::shared_ptr<void>(std::shared_ptr<void>{}, d);
     letters->submit(net.instant(), std::move(m));
@@ -327,7 +331,8 @@ class consumer_node : public node {
       }
       auto plan = handle(*d);
       const std::string key(d->key);
-      effects.starts.push_back({key, d->attempt, net.now, net.now - d->born, d->limit - net.now, core.config().logical_id});
+      effects.starts.push_back(
+          {key, d->attempt, net.now, net.now - d->born, d->limit - net.now, core.config().logical_id});
       effects.overlap_max = std::max(effects.overlap_max, ++effects.running[key]);
       effects.running_max = std::max(effects.running_max, int(runs.size()) + 1);
       if (plan.kills) {
@@ -486,7 +491,7 @@ class pair {
   std::vector<std::unique_ptr<consumer_node>> consumers;
   std::unique_ptr<consumer_node> collector;
   std::map<std::string, dead_letter> letters;  // as the collector stored them, by message id
-  std::vector<node*> others;  // further nodes of a test's own
+  std::vector<node*> others;                   // further nodes of a test's own
   std::uint32_t collector_credit = 1024;
   int kills = 0;
   // Poison that kills its process: whether a new one takes its place.

@@ -22,7 +22,8 @@ namespace onay::test {
 class port {
  public:
   virtual ~port() = default;
-  virtual void handle_frame(const core::route& from, const core::frame& f, const std::shared_ptr<const void>& buffer) = 0;
+  virtual void handle_frame(const core::route& from, const core::frame& f,
+                            const std::shared_ptr<const void>& buffer) = 0;
   virtual void handle_unreadable(const core::route& from, const wire::unreadable& u) = 0;
   virtual void handle_unsendable(const core::route& to) = 0;
   virtual void handle_writable(const core::route& to) = 0;
@@ -79,7 +80,8 @@ class virtual_net {
           c = &connections_.at(d.connection);
         }
       }
-    } else if (auto it = connections_.find(std::stoull(to.peer)); it != connections_.end() && it->second.binder.owner == from) {
+    } else if (auto it = connections_.find(std::stoull(to.peer));
+               it != connections_.end() && it->second.binder.owner == from) {
       c = &it->second;
     }
     if (c == nullptr || !c->alive) {

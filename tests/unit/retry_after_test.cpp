@@ -24,9 +24,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-system_clock::time_point at(year_month_day date, microseconds time_of_day = {}) {
-  return sys_days(date) + time_of_day;
-}
+system_clock::time_point at(year_month_day date, microseconds time_of_day = {}) { return sys_days(date) + time_of_day; }
 
 const system_clock::time_point now = at(1994y / November / 6d, 8h + 49min + 34s);
 
@@ -102,31 +100,31 @@ TEST_CASE("a date beyond the system clock's range doesn't wrap", "[retry_after]"
 
 TEST_CASE("dates that don't exist or aren't spelled out give nothing", "[retry_after]") {
   for (std::string_view text : {
-           "Sun, 31 Apr 1994 08:49:37 GMT",      // no such day
-           "Sun, 00 Nov 1994 08:49:37 GMT",      //
-           "Tue, 29 Feb 1994 08:49:37 GMT",      // no leap year
-           "Sun, 06 Nov 1994 24:00:00 GMT",      //
-           "Sun, 06 Nov 1994 08:60:37 GMT",      //
-           "Sun, 06 Nov 1994 08:49:61 GMT",      //
-           "Sun, 06 Nov 1994 08:49:37",          // no zone
-           "Sun, 06 Nov 1994 08:49:37 UTC",      //
-           "Sun, 06 Nov 1994 08:49:37 +0100",    //
-           "Sun, 06 Nov 1994 08:49:37 GMT+1",    //
-           "Sun, 6 Nov 1994 08:49:37 GMT",       //
-           "Sun, -6 Nov 1994 08:49:37 GMT",      //
-           "Sun, 06 Nov 94 08:49:37 GMT",        //
-           "Sun, 06 Nov 1994  8:49:37 GMT",      //
-           "Son, 06 Nov 1994 08:49:37 GMT",      //
-           "Sun, 06 Now 1994 08:49:37 GMT",      //
-           "06 Nov 1994 08:49:37 GMT",           //
-           "Sun, 06-Nov-94 08:49:37 GMT",        // RFC 850 spells the day out
-           "Sunday, 06-Nov-1994 08:49:37 GMT",   //
-           "Sunday, 06-Nov-94 08:49:37",         //
-           "Sun Nov 6 08:49:37 1994",            // asctime pads the day
-           "Sun Nov  6 08:49:37 1994 GMT",       //
-           "Sun Nov  6 08:49:37 19945",          //
-           "Sun Nov  6 08:49: 7 1994",           //
-           "Sun Nov    08:49:37 1994",           //
+           "Sun, 31 Apr 1994 08:49:37 GMT",     // no such day
+           "Sun, 00 Nov 1994 08:49:37 GMT",     //
+           "Tue, 29 Feb 1994 08:49:37 GMT",     // no leap year
+           "Sun, 06 Nov 1994 24:00:00 GMT",     //
+           "Sun, 06 Nov 1994 08:60:37 GMT",     //
+           "Sun, 06 Nov 1994 08:49:61 GMT",     //
+           "Sun, 06 Nov 1994 08:49:37",         // no zone
+           "Sun, 06 Nov 1994 08:49:37 UTC",     //
+           "Sun, 06 Nov 1994 08:49:37 +0100",   //
+           "Sun, 06 Nov 1994 08:49:37 GMT+1",   //
+           "Sun, 6 Nov 1994 08:49:37 GMT",      //
+           "Sun, -6 Nov 1994 08:49:37 GMT",     //
+           "Sun, 06 Nov 94 08:49:37 GMT",       //
+           "Sun, 06 Nov 1994  8:49:37 GMT",     //
+           "Son, 06 Nov 1994 08:49:37 GMT",     //
+           "Sun, 06 Now 1994 08:49:37 GMT",     //
+           "06 Nov 1994 08:49:37 GMT",          //
+           "Sun, 06-Nov-94 08:49:37 GMT",       // RFC 850 spells the day out
+           "Sunday, 06-Nov-1994 08:49:37 GMT",  //
+           "Sunday, 06-Nov-94 08:49:37",        //
+           "Sun Nov 6 08:49:37 1994",           // asctime pads the day
+           "Sun Nov  6 08:49:37 1994 GMT",      //
+           "Sun Nov  6 08:49:37 19945",         //
+           "Sun Nov  6 08:49: 7 1994",          //
+           "Sun Nov    08:49:37 1994",          //
            "1994-11-06T08:49:37Z",
        }) {
     INFO(text);
@@ -194,8 +192,9 @@ TEST_CASE("random dates agree with gmtime", "[retry_after]") {
 
 TEST_CASE("random texts are refused or give a wait that isn't negative", "[retry_after]") {
   std::mt19937_64 random(5);
-  const std::string_view pieces[] = {"Sun", "Sunday", ", ", " ",    "06", "6", "-",   "Nov",
-                                     "94",  "1994",   "08", ":", "49", "GMT", std::string_view("\0", 1)};
+  const std::string_view pieces[] = {"Sun", "Sunday", ", ",  " ",   "06",
+                                     "6",   "-",      "Nov", "94",  "1994",
+                                     "08",  ":",      "49",  "GMT", std::string_view("\0", 1)};
   for (int i = 0; i < 100'000; ++i) {
     std::string text;
     for (std::uint64_t n = random() % 14; n > 0; --n) {

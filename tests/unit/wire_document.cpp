@@ -42,9 +42,7 @@ struct trio {
     }
     CHECK(items()[1].raw == document);
   }
-  [[nodiscard]] const std::vector<core::deliver_item>& items() const {
-    return std::get<core::deliver>(frame).items;
-  }
+  [[nodiscard]] const std::vector<core::deliver_item>& items() const { return std::get<core::deliver>(frame).items; }
   [[nodiscard]] const core::deliver_item& middle() const { return items()[1]; }
 };
 
@@ -63,12 +61,24 @@ std::string with_field(int index, F&& fill, std::uint32_t fields = 7) {
         continue;
       }
       switch (i) {
-        case 0: p.pack(1); break;
-        case 1: put_bin(p, "key"); break;
-        case 2: p.pack(1); break;
-        case 3: p.pack(9); break;
-        case 6: put_bin(p, "payload"); break;
-        default: p.pack_nil(); break;
+        case 0:
+          p.pack(1);
+          break;
+        case 1:
+          put_bin(p, "key");
+          break;
+        case 2:
+          p.pack(1);
+          break;
+        case 3:
+          p.pack(9);
+          break;
+        case 6:
+          put_bin(p, "payload");
+          break;
+        default:
+          p.pack_nil();
+          break;
       }
     }
   });
@@ -184,9 +194,8 @@ TEST_CASE("bin and str keys give the same bytes, and a str must be UTF-8", "[wir
   const auto as_str = with_field(1, [](raw_packer& p) { put_str(p, "caf\xc3\xa9"); });
   CHECK(trio(as_bin, 0).middle().doc.key == "caf\xc3\xa9");
   CHECK(trio(as_str, 0).middle().doc.key == "caf\xc3\xa9");
-  for (const std::string_view bad :
-       {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x80", "eight by\xc3(",
-        "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80"}) {
+  for (const std::string_view bad : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80",
+                                     "\x80", "eight by\xc3(", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80"}) {
     CHECK(state_of(with_field(1, [&](raw_packer& p) { put_bin(p, bad); })) == document_state::ok);
     CHECK(state_of(with_field(1, [&](raw_packer& p) { put_str(p, bad); })) == document_state::malformed);
     CHECK(state_of(with_field(6, [&](raw_packer& p) { put_str(p, bad); })) == document_state::malformed);
@@ -195,9 +204,7 @@ TEST_CASE("bin and str keys give the same bytes, and a str must be UTF-8", "[wir
 }
 
 TEST_CASE("hostile keys are told apart by state, with the rest of the document kept", "[wire]") {
-  const auto with_key = [](const std::string& key) {
-    return with_field(1, [&](raw_packer& p) { put_bin(p, key); });
-  };
+  const auto with_key = [](const std::string& key) { return with_field(1, [&](raw_packer& p) { put_bin(p, key); }); };
   const auto empty = with_key("");
   CHECK(trio(empty, 0).middle().state == document_state::missing_key);
   CHECK(trio(empty, 0).middle().doc.payload == "payload");
@@ -212,7 +219,8 @@ TEST_CASE("an empty payload is a payload; nil and none are not", "[wire]") {
   CHECK(state_of(with_field(6, [](raw_packer& p) { put_bin(p, ""); })) == document_state::ok);
   CHECK(state_of(with_field(6, [](raw_packer& p) { put_str(p, ""); })) == document_state::ok);
   CHECK(state_of(with_field(6, [](raw_packer& p) { p.pack_nil(); })) == document_state::malformed);
-  CHECK(state_of(with_field(-1, [](raw_packer&) {}, 6)) == document_state::malformed);
+  CHECK(state_of(with_field(
+            -1, [](raw_packer&) {}, 6)) == document_state::malformed);
   CHECK(state_of("") == document_state::malformed);
 }
 
@@ -232,7 +240,8 @@ TEST_CASE("another version, or none, is set aside as such when the document is s
 }
 
 TEST_CASE("version 1 with fields that nobody knows is read", "[wire]") {
-  const auto document = with_field(9, [](raw_packer& p) { p.pack_map(1).pack(1).pack(2.5); }, 10);
+  const auto document = with_field(
+      9, [](raw_packer& p) { p.pack_map(1).pack(1).pack(2.5); }, 10);
   const trio t(document, 0);
   CHECK(t.middle().state == document_state::ok);
   CHECK(t.middle().doc.payload == "payload");
@@ -243,11 +252,15 @@ TEST_CASE("headers are checked when the document is read", "[wire]") {
     return with_field(5, [&](raw_packer& p) { put_bin(p, headers); });
   };
   CHECK(state_of(with_headers("\x90")) == document_state::ok);
-  CHECK(state_of(with_headers("\x92\xa1" "a\xc4\x01z")) == document_state::ok);
+  CHECK(state_of(with_headers("\x92\xa1"
+                              "a\xc4\x01z")) == document_state::ok);
   CHECK(state_of(with_headers("")) == document_state::malformed);
-  CHECK(state_of(with_headers("\x91\xa1" "a")) == document_state::malformed);
-  CHECK(state_of(with_headers("\x92\xa1" "a\x01")) == document_state::malformed);
-  CHECK(state_of(with_headers("\x92\xa1" "a\xa1\xff")) == document_state::malformed);
+  CHECK(state_of(with_headers("\x91\xa1"
+                              "a")) == document_state::malformed);
+  CHECK(state_of(with_headers("\x92\xa1"
+                              "a\x01")) == document_state::malformed);
+  CHECK(state_of(with_headers("\x92\xa1"
+                              "a\xa1\xff")) == document_state::malformed);
   CHECK(state_of(with_headers("\x90\x90")) == document_state::malformed);
   CHECK(state_of(with_headers("\xdd\xff\xff\xff\xfe")) == document_state::malformed);
 }
@@ -256,7 +269,8 @@ TEST_CASE("a condemned document needs its reason; the record may be nil", "[wire
   constexpr auto condemned = core::delivery_flag::condemned;
   CHECK(state_of(sound(), condemned) == document_state::malformed);
   const auto with_verdict = [](auto why) {
-    return with_field(7, [&](raw_packer& p) { p.pack(why); }, 9);
+    return with_field(
+        7, [&](raw_packer& p) { p.pack(why); }, 9);
   };
   const auto document = with_verdict(4);
   CHECK(trio(document, condemned).middle().doc.why == reason::rejected);

@@ -23,8 +23,14 @@ std::optional<wire::unreadable> decode_exactly(std::string_view bytes, core::fra
 
 std::vector<std::string> bombs() {
   const std::string full = "\xff\xff\xff\xff";
-  return {test::repeated("\x91", 10'000) + "\xc0", "\xdd" + full, "\xdf" + full, "\xc6" + full, "\xdb" + full,
-          "\xc9" + full + "\x01", test::repeated("\xdc\xff\xff", 24'000), test::repeated("\xde\xff\xff", 24'000)};
+  return {test::repeated("\x91", 10'000) + "\xc0",
+          "\xdd" + full,
+          "\xdf" + full,
+          "\xc6" + full,
+          "\xdb" + full,
+          "\xc9" + full + "\x01",
+          test::repeated("\xdc\xff\xff", 24'000),
+          test::repeated("\xde\xff\xff", 24'000)};
 }
 
 // A command with one field after the known ones.
@@ -228,11 +234,21 @@ TEST_CASE("random changes to frames are read or refused, and what is read surviv
       const auto reach = samples.coin() ? mutant.size() : std::min<std::size_t>(mutant.size(), 24);
       const auto at = static_cast<std::size_t>(samples.below(reach));
       switch (samples.below(5)) {
-        case 0: mutant[at] = static_cast<char>(static_cast<unsigned>(mutant[at]) ^ (1U << samples.below(8))); break;
-        case 1: mutant[at] = static_cast<char>(samples.below(256)); break;
-        case 2: mutant.erase(at, 1); break;
-        case 3: mutant.insert(at, 1, static_cast<char>(samples.below(256))); break;
-        default: mutant[at] = static_cast<char>(0xc0U + samples.below(32)); break;
+        case 0:
+          mutant[at] = static_cast<char>(static_cast<unsigned>(mutant[at]) ^ (1U << samples.below(8)));
+          break;
+        case 1:
+          mutant[at] = static_cast<char>(samples.below(256));
+          break;
+        case 2:
+          mutant.erase(at, 1);
+          break;
+        case 3:
+          mutant.insert(at, 1, static_cast<char>(samples.below(256)));
+          break;
+        default:
+          mutant[at] = static_cast<char>(0xc0U + samples.below(32));
+          break;
       }
     }
     test::fuzz_decode(mutant);

@@ -21,15 +21,33 @@ namespace {
 void put_random(raw_packer& p, frame_samples& random, unsigned depth, int& budget) {
   --budget;
   switch (random.below(depth > 0 && budget > 0 ? 12 : 10)) {
-    case 0: p.pack_nil(); break;
-    case 1: p.pack(random.coin()); break;
-    case 2: p.pack(random.number()); break;
-    case 3: p.pack(static_cast<std::int64_t>(random.number())); break;
-    case 4: p.pack(1.5F); break;
-    case 5: p.pack(2.5); break;
-    case 6: test::put_bin(p, random.bytes(random.coin() ? 20 : 70'000)); break;
-    case 7: test::put_str(p, std::string(random.bytes(random.coin() ? 40 : 70'000).size(), 's')); break;
-    case 8: p.pack_fix_int16(static_cast<std::int16_t>(random.number())); break;
+    case 0:
+      p.pack_nil();
+      break;
+    case 1:
+      p.pack(random.coin());
+      break;
+    case 2:
+      p.pack(random.number());
+      break;
+    case 3:
+      p.pack(static_cast<std::int64_t>(random.number()));
+      break;
+    case 4:
+      p.pack(1.5F);
+      break;
+    case 5:
+      p.pack(2.5);
+      break;
+    case 6:
+      test::put_bin(p, random.bytes(random.coin() ? 20 : 70'000));
+      break;
+    case 7:
+      test::put_str(p, std::string(random.bytes(random.coin() ? 40 : 70'000).size(), 's'));
+      break;
+    case 8:
+      p.pack_fix_int16(static_cast<std::int16_t>(random.number()));
+      break;
     case 9: {
       const auto body = random.bytes(random.coin() ? 16 : 300);
       p.pack_ext(body.size(), 42).pack_ext_body(body.data(), static_cast<std::uint32_t>(body.size()));
@@ -124,7 +142,10 @@ TEST_CASE("headers keep bytes, order and repetitions, and none take no bytes", "
   REQUIRE(wire::decode_headers("", views));
   CHECK(views.empty());
   CHECK(!wire::decode_headers("\x91\xc0", views));
-  CHECK(!wire::decode_headers("\x92\xa1" "a\xa1", views));
+  CHECK(
+      !wire::decode_headers("\x92\xa1"
+                            "a\xa1",
+                            views));
 }
 
 TEST_CASE("a dead letter comes back with its record, headers and original bytes", "[wire]") {
@@ -173,5 +194,8 @@ TEST_CASE("an empty payload can be buried, and other payloads are not dead lette
 
 TEST_CASE("the key of a dead letter is its message id in 24 bytes, big-endian", "[wire]") {
   const auto key = wire::dead_letter_key({0x0102030405060708, 0xff, 0x1000});
-  CHECK(key == std::string("\x01\x02\x03\x04\x05\x06\x07\x08" "\0\0\0\0\0\0\0\xff" "\0\0\0\0\0\0\x10\0", 24));
+  CHECK(key == std::string("\x01\x02\x03\x04\x05\x06\x07\x08"
+                           "\0\0\0\0\0\0\0\xff"
+                           "\0\0\0\0\0\0\x10\0",
+                           24));
 }

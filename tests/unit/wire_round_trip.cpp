@@ -115,13 +115,13 @@ TEST_CASE("ranges reach the largest tag and not past it", "[wire]") {
     });
   };
   CHECK(!wire::decode(with_ranges(1, top - 1), back));
-  CHECK(wire::decode(with_ranges(2, top - 1), back));           // length runs over
-  CHECK(wire::decode(with_ranges(1, top - 1, 1, 0), back));     // gap runs over
-  CHECK(wire::decode(with_ranges(1, 0, 0, 0), back));           // not rising
-  CHECK(wire::decode(with_ranges(0, 0), back));                 // tag 0
-  CHECK(wire::decode(with_ranges(1, 0, 2), back));              // half a range
+  CHECK(wire::decode(with_ranges(2, top - 1), back));        // length runs over
+  CHECK(wire::decode(with_ranges(1, top - 1, 1, 0), back));  // gap runs over
+  CHECK(wire::decode(with_ranges(1, 0, 0, 0), back));        // not rising
+  CHECK(wire::decode(with_ranges(0, 0), back));              // tag 0
+  CHECK(wire::decode(with_ranges(1, 0, 2), back));           // half a range
   CHECK(wire::decode(with_ranges(1, -1), back));
-  REQUIRE(!wire::decode(with_ranges(1, 0, 1, 0), back));        // adjacent ones are one
+  REQUIRE(!wire::decode(with_ranges(1, 0, 1, 0), back));  // adjacent ones are one
   CHECK(std::get<core::bye>(back).running == core::ranges{{1, 2}});
 }
 
@@ -178,19 +178,19 @@ TEST_CASE("unknown fields at the end of commands and of what they hold are ignor
   };
   const auto bytes = test::packed([&](auto& p) {
     p.pack_array(9);
-    p.pack(9).pack(77).pack(5);           // SETTLED
+    p.pack(9).pack(77).pack(5);  // SETTLED
     p.pack_array(2).pack(1).pack(3);
-    p.pack_array(1);                      // others
+    p.pack_array(1);  // others
     p.pack_array(6).pack(9).pack(4).pack(1);
     p.pack_array(11).pack(2).pack_nil().pack(-5).pack(4);
     test::put_str(p, "no such row");
     p.pack_nil().pack_nil().pack(1);
     test::put_bin(p, "key");
-    extra(p);                             // of the record
-    extra(p);                             // of the answer
+    extra(p);  // of the record
+    extra(p);  // of the answer
     p.pack_array(0);
     p.pack_array(0);
-    extra(p);                             // of the command
+    extra(p);  // of the command
   });
   core::frame back;
   const auto problem = wire::decode(bytes, back);
