@@ -11,7 +11,9 @@ namespace onay::core {
 
 namespace {
 
-constexpr duration delay_longest = std::chrono::hours(24);  // a consumer's word is kept within reason
+// A consumer's word is kept within reason. A condemned message has no limit that would end a long wait.
+constexpr duration delay_longest = std::chrono::hours(24);
+constexpr duration condemned_delay_longest = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -310,7 +312,8 @@ void sender_core::send_nil(instant now, sender_session& s, std::uint64_t tag, co
 
 // Due again after `delay`, but never parked past its limit: what is too old goes out to be condemned.
 void sender_core::give_back(instant now, stored_message* m, duration delay) {
-  const auto due = after(now.boot, std::clamp<duration>(delay, duration::zero(), delay_longest));
+  const auto due = after(
+      now.boot, std::clamp<duration>(delay, duration::zero(), m->condemned ? condemned_delay_longest : delay_longest));
   if (due <= now.boot) {
     ledger_.make_ready(m);
   } else {
