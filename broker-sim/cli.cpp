@@ -141,6 +141,9 @@ void define_run(CLI::App& app, command& chosen) {
       ->group(group);
   add_duration(sub, "--cut-every", o->cut_every, "Reset all connections between upstream and workers", "never")
       ->group(group);
+  add_duration(sub, "--collector-down", o->collector_down, "The dead-letter collector isn't there for so long at first",
+               "0s")
+      ->group(group);
   sub->add_flag_callback(
       "--no-effects", [o] { o->effects = false; },
       "Write no effects, for measuring: lost and doubled effects are not looked for then");

@@ -27,10 +27,10 @@ std::uint16_t port_of(const std::string& address) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-process start_collector(const run_directory& directory) {
+process start_collector(const run_directory& directory, const std::string& address) {
   // Without --sync: a run doesn't survive its machine anyway.
-  return process({"collector", "--bind", "tcp://127.0.0.1:*", "--file", directory.letters().string(), "--no-sync",
-                  "--addresses", directory.collector_address().string(), "--parent", std::to_string(::getpid())});
+  return process({"collector", "--bind", address, "--file", directory.letters().string(), "--no-sync", "--addresses",
+                  directory.collector_address().string(), "--parent", std::to_string(::getpid())});
 }
 
 }  // namespace
@@ -70,11 +70,16 @@ pipeline::pipeline(const run_options& options, const run_directory& directory, s
       directory_(directory),
       poison_(std::move(poison)),
       beginning_(beginning),
-      collector_(start_collector(directory)),
+      collector_(start_collector(directory, "tcp://127.0.0.1:*")),
       worker_port_(options.workers) {
-  const auto address = await_file(directory_.collector_address(), collector_, start_patience);
+  const auto address = await_file(directory_.collector_address(), &collector_, start_patience);
   if (!address) throw std::runtime_error("the dead-letter collector didn't start");
   collector_address_ = first_line(*address);
+  if (options_.collector_down) {
+    // It has told its port; now nobody listens there.
+    collector_.signal(SIGTERM);
+    collector_away_ = collector_.wait_for(start_patience).has_value();
+  }
 }
 
 pipeline::~pipeline() { cutter_ = {}; }
@@ -113,8 +118,7 @@ std::vector<endpoint> pipeline::upstream_endpoints() {
   start_supervisor();
   std::vector<endpoint> endpoints;
   for (std::uint32_t w = 0; w < options_.workers; ++w) {
-    // The supervisor restarts what doesn't come up; the collector stands in for "a process that still lives".
-    const auto address = await_file(directory_.worker_address(w), collector_, start_patience);
+    const auto address = await_file(directory_.worker_address(w), nullptr, start_patience);
     if (!address) throw std::runtime_error(fmt::format("worker-{} didn't start", w + 1));
     auto port = port_of(first_line(*address));
     worker_port_[w] = port;
@@ -138,6 +142,7 @@ void pipeline::start_workers(const std::string& upstream_address) {
 }
 
 void pipeline::start_faults() {
+  if (collector_away_) collector_back_ = boot_clock::now() + *options_.collector_down;
   supervisor_->start_killing();
   if (options_.cut_every) cutter_ = std::jthread([this](const std::stop_token& stop) { cut_now_and_then(stop); });
 }
@@ -184,8 +189,12 @@ std::vector<std::uint32_t> pipeline::cuts() const {
   return cuts_;
 }
 
-std::string pipeline::failure() {
-  if (collector_.poll()) return "the dead-letter collector ended by itself";
+std::string pipeline::look_after() {
+  if (collector_away_ && collector_back_ && boot_clock::now() >= *collector_back_) {
+    collector_ = start_collector(directory_, collector_address_);
+    collector_away_ = false;
+  }
+  if (!collector_away_ && collector_.poll()) return "the dead-letter collector ended by itself";
   return supervisor_ ? supervisor_->failure() : std::string();
 }
 

@@ -41,7 +41,7 @@ class run_directory {
 
 class pipeline {
  public:
-  // Starts the collector. `poison`: ids.
+  // Starts the collector (and stops it again, where it has to be away at first). `poison`: ids.
   pipeline(const run_options& options, const run_directory& directory, std::vector<std::uint64_t> poison,
            time_point beginning);
   ~pipeline();
@@ -61,8 +61,9 @@ class pipeline {
   [[nodiscard]] const supervisor& workers() const { return *supervisor_; }
   [[nodiscard]] std::uint64_t link_cuts() const;
   [[nodiscard]] std::vector<std::uint32_t> cuts() const;  // in ticks
-  // Why there is no sense in going on; empty while there is.
-  [[nodiscard]] std::string failure();
+  // To be called now and then, from one thread: brings the collector back when it is time to. Says why there is no
+  // sense in going on; empty while there is.
+  [[nodiscard]] std::string look_after();
 
  private:
   std::vector<std::string> command(std::uint32_t worker, std::uint32_t life) const;
@@ -75,6 +76,8 @@ class pipeline {
   time_point beginning_;
   process collector_;
   std::string collector_address_;
+  bool collector_away_ = false;
+  std::optional<time_point> collector_back_;             // when it has to come back
   std::string upstream_address_;                         // that workers connect to
   std::vector<std::atomic<std::uint16_t>> worker_port_;  // where they bind; 0: not known yet
   std::vector<std::unique_ptr<relay>> relays_;

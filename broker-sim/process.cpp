@@ -94,14 +94,14 @@ void write_whole(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::rename(draft, file);
 }
 
-std::optional<std::string> await_file(const std::filesystem::path& file, process& child,
+std::optional<std::string> await_file(const std::filesystem::path& file, process* child,
                                       std::chrono::milliseconds timeout) {
   const auto until = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     if (std::ifstream in(file, std::ios::binary); in) {
       return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     }
-    if (child.poll() || std::chrono::steady_clock::now() >= until) return {};
+    if ((child != nullptr && child->poll()) || std::chrono::steady_clock::now() >= until) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

@@ -50,8 +50,8 @@ void die_with_parent(pid_t parent);
 
 // Writes a small file so that readers see all of it or nothing.
 void write_whole(const std::filesystem::path& file, const std::string& text);
-// Waits until that file exists and returns its text; nothing at the timeout or when `child` has ended.
-[[nodiscard]] std::optional<std::string> await_file(const std::filesystem::path& file, process& child,
+// Waits until that file exists and returns its text; nothing at the timeout, or when `child` has ended.
+[[nodiscard]] std::optional<std::string> await_file(const std::filesystem::path& file, process* child,
                                                     std::chrono::milliseconds timeout);
 
 }  // namespace onay::sim

@@ -36,7 +36,7 @@ std::string in_words(upstream_end end, const upstream& u) {
 
 void await_peers(const upstream& u, std::size_t peers, pipeline& p, interruptions& signals) {
   const auto until = boot_clock::now() + connect_patience;
-  while (!u.has_peers(peers) && boot_clock::now() < until && signals.count() == 0 && p.failure().empty()) {
+  while (!u.has_peers(peers) && boot_clock::now() < until && signals.count() == 0 && p.look_after().empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -121,7 +121,7 @@ int run_pipeline(const run_options& options) {
     around.start_faults();
     end = broker.run([&](const upstream& u) -> unsigned {
       line.show(u, messages.size(), around.workers().kills() + around.workers().crashes());
-      if (trouble = around.failure(); !trouble.empty()) return 2;
+      if (trouble = around.look_after(); !trouble.empty()) return 2;
       return signals.count();
     });
     if (trouble.empty()) trouble = in_words(end, broker);

@@ -28,6 +28,7 @@ struct run_options {
   std::uint64_t poison = 0;
   std::uint64_t seed = 1;
   std::optional<duration> kill_every, cut_every;
+  std::optional<duration> collector_down;  // isn't there for so long
   bool effects = true;
   bool workers_bind = false;
   std::string directory;  // keeps the run's files; empty: a temporary one, removed at the end

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace onay::core {
@@ -216,6 +217,8 @@ class consumer_core {
     burial_room_ = messages;
     burial_room_bytes_ = bytes;
   }
+  // The size of a letter for which there was no room since the last call; 0: there was none.
+  [[nodiscard]] std::uint64_t take_burial_wish() { return std::exchange(burial_wish_, 0); }
   void flush(instant now);
   void pause() { paused_ = true; }
   void resume() { paused_ = false; }
@@ -332,7 +335,7 @@ class consumer_core {
   std::uint32_t suspects_queued_ = 0;
   held* alone_ = nullptr;  // asking, dispatched or running: nothing else starts
   time_point alone_since_ = never;
-  std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0;
+  std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0, burial_wish_ = 0;
   std::uint32_t burying_ = 0;  // letters that the collector hasn't confirmed
   std::uint32_t burial_failures_ = 0;
   time_point burial_retry_at_{};  // condemned messages come back from their sender no earlier

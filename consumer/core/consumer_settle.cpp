@@ -110,6 +110,7 @@ void consumer_core::bury(instant now, held* d) {
     burials.push_back(d);
     return;
   }
+  burial_wish_ = size;
   // One growing backoff for the link, not one a message: they all come back at the same next try.
   if (now.boot >= burial_retry_at_) {
     burial_retry_at_ = after(now.boot, backoff_bound(burial_backoff, ++burial_failures_));

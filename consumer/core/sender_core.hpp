@@ -137,6 +137,9 @@ class sender_core {
   void handle_time(instant now);
 
   // --- commands ---
+  // A message of `size` would come if there were credit for it. Whoever asks for room first, as a dead-letter link
+  // does, has no backlog to state: without this an idle grant of somebody else would never be lowered for it.
+  void want_credit(instant now, std::uint64_t size);
   // Makes all frames that can go now. Their views live until the next call into the core.
   void flush(instant now);
   // Says BYE to every peer; nothing more is handed over.
@@ -229,6 +232,8 @@ class sender_core {
   std::vector<std::uint64_t> overdue_;        // numbers set aside: no connected consumer can bury them
   std::vector<std::uint64_t> undeliverable_;  // numbers set aside: larger than every consumer takes
   std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0;
+  std::uint64_t wanted_size_ = 0;
+  time_point wanted_until_{};
   time_point next_burial_scan_{};
   std::string refused_by_peer_;
   time_point last_step_ = never;

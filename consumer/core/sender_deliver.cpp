@@ -44,6 +44,11 @@ void sender_core::flush(instant now) {
   }
 }
 
+void sender_core::want_credit(instant now, std::uint64_t size) {
+  wanted_size_ = size;
+  wanted_until_ = after(now.boot, 4 * config_.heartbeat);
+}
+
 void sender_core::deliver_what_fits(instant now) {
   // Parked retries are bounded: at the limit nothing fresh leaves, so nothing new can fail.
   const bool anyone = std::any_of(sessions_.begin(), sessions_.end(), [](const auto& s) { return !s.second->leaving; });
@@ -69,9 +74,10 @@ void sender_core::deliver_what_fits(instant now) {
       set_aside(m, too_large);
     }
   }
-  if (ledger_.ready() > 0) {
+  const bool wanted = now.boot < wanted_until_;
+  if (ledger_.ready() > 0 || wanted) {
     for (auto& [id, s] : sessions_) {
-      if (s->free_credit() > 0 || s->leaving) {
+      if (s->leaving || (wanted ? s->fits(wanted_size_) : s->free_credit() > 0)) {
         continue;
       }
       s->beat.keep_expecting(now.boot);  // a grant may have been lost on the way
@@ -98,7 +104,8 @@ sender_session* sender_core::pick(const stored_message& m, time_point now, bool&
     }
     const double free = double(s->free_credit());
     const double share = free / (free + double(s->tags.size()));
-    if (best == nullptr || share > best_share) {
+    // Of equals the one that has had less.
+    if (best == nullptr || share > best_share || (share == best_share && s->highest_tag < best->highest_tag)) {
       best = s.get();
       best_share = share;
     }
@@ -247,6 +254,9 @@ void sender_core::send_heartbeat(instant now, sender_session& s) {
   h.backlog_bytes = ledger_.ready_bytes();
   if (const auto* m = ledger_.front()) {
     h.next_size = m->size();
+  } else if (now.boot < wanted_until_) {
+    h.backlog_messages = 1;
+    h.backlog_bytes = h.next_size = wanted_size_;
   }
   s.tags.for_each([&](std::uint64_t tag, slot& t) {
     if (t.confirmed) {

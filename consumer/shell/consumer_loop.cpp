@@ -78,6 +78,9 @@ bool consumer::impl::turn(core::instant now) {
     for (auto* d : core_.burials) {
       letters_->bury(now, d);
     }
+    if (const auto size = core_.take_burial_wish(); size > 0) {
+      letters_->want(now, size);
+    }
     busy = letters_->flush(now, buried_) || !buried_.empty() || busy;
     for (auto* d : std::exchange(buried_, {})) {
       core_.handle_buried(now, d);

@@ -40,6 +40,8 @@ class dead_letter_link {
 
   // --- commands ---
   void bury(core::instant now, core::held* d);
+  // There was no room for a letter of this size.
+  void want(core::instant now, std::uint64_t size) { core_.want_credit(now, size); }
   void begin_close(core::instant now) { core_.begin_close(now); }
   // The end of a turn. Puts into `buried` what the collector has confirmed. True if the next turn has something to do.
   bool flush(core::instant now, std::vector<core::held*>& buried);

@@ -132,8 +132,11 @@ TEST_CASE("ten thousand messages over four workers are each accepted once", "[in
     return m != nullptr && m->state == final_state::accepted;
   });
   CHECK(accepted == count);
-  CHECK(handled.size() == std::size_t(count));
-  CHECK(std::all_of(handled.begin(), handled.end(), [](const auto& h) { return h.second == 1; }));
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(handled.size() == std::size_t(count));
+    CHECK(std::all_of(handled.begin(), handled.end(), [](const auto& h) { return h.second == 1; }));
+  }
   CHECK(up.wait_idle(patience));
   const auto s = up.status();
   CHECK(s.sent == std::uint64_t(count));

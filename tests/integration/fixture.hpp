@@ -29,11 +29,9 @@ inline constexpr std::chrono::seconds patience{30};
 class event {
  public:
   void set() {
-    {
-      const std::lock_guard lock(mutex_);
-      set_ = true;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock(mutex_);
+    set_ = true;
+    changed_.notify_all();  // under the lock: whoever waits may destroy this at once
   }
   bool wait(std::chrono::milliseconds longest = patience) {
     std::unique_lock lock(mutex_);

@@ -14,7 +14,7 @@ namespace {
 constexpr int frames_each = 20'000;
 constexpr int burst = 20;
 
-// Greets until it has a session, keeps that alive, and sends `burst` frames of `say` every few milliseconds.
+// Greets until it has a session, keeps that alive, and says `burst` absurd things in it every few milliseconds.
 class attacker : public node {
  public:
   attacker(virtual_net& n, core::greeting self, std::uint64_t seed) : node(n), say(seed), self_(std::move(self)) {
@@ -23,26 +23,7 @@ class attacker : public node {
   }
 
   void handle_frame(const core::route&, const core::frame& f, const std::shared_ptr<const void>&) override {
-    if (const auto* w = std::get_if<core::welcome>(&f)) {
-      session_ = w->session;
-      beats_ = heard_ = highest_tag_ = 0;
-      ++sessions;
-    } else if (const auto* s = std::get_if<core::sender_heartbeat>(&f)) {
-      heard_ = s->number;
-    } else if (const auto* c = std::get_if<core::consumer_heartbeat>(&f)) {
-      heard_ = c->number;
-    } else if (const auto* d = std::get_if<core::deliver>(&f)) {
-      highest_tag_ = std::max(highest_tag_, d->first_tag + d->items.size() - 1);
-      deliveries += int(d->items.size());
-    } else if (const auto* e = std::get_if<core::error>(&f)) {
-      ++errors;
-      if (e->session == session_ &&
-          (e->closed || e->code == core::error_code::hello_required || e->code == core::error_code::unknown_session)) {
-        session_ = 0;
-      }
-    } else if (std::holds_alternative<core::bye_ok>(f)) {
-      session_ = 0;
-    }
+    say.hear(f);
   }
   void handle_unreadable(const core::route&, const wire::unreadable& u) override {
     FAIL("a core sent what can't be read: " << u.text);
@@ -51,71 +32,37 @@ class attacker : public node {
   void handle_writable(const core::route&) override { connected_ = true; }
 
   void turn() override {
-    if (!connected_ || net.now < next_ || sent >= frames_each) {
+    if (!connected_ || net.now < next_ || done()) {
       return;
     }
     next_ = net.now + 5ms;
-    if (session_ == 0 || say.rarely(400)) {
-      greet(self_);
+    if (say.session == 0 || say.rarely(400)) {
+      send(say.hello(self_));
     }
-    if (say.rarely(40)) {  // somebody else's name, and names of its own
-      auto g = self_;
-      g.logical_id = say.coin() ? "c1" : say.coin() ? "s" : "other-" + std::to_string(say.below(4));
-      g.instance = say.number();
-      greet(std::move(g));
+    if (say.rarely(40)) {
+      send(say.odd_hello(self_, self_.role() == core::role::sender ? "s" : "c1"));
     }
     for (int i = 0; i < burst; ++i) {
-      send(from_sender ? say.from_sender(session_, highest_tag_ + 1) : say.from_consumer(session_));
+      send(self_.role() == core::role::sender ? say.from_sender() : say.from_consumer());
     }
     if (!say.rarely(20)) {
-      keep_alive();
+      send(say.beat(self_.role()));
     }
     say.forget();
   }
-  [[nodiscard]] time_point next_deadline() override { return connected_ && sent < frames_each ? next_ : core::never; }
-
-  // What a healthy peer would say now and then, so that the session lives.
-  void keep_alive() {
-    if (from_sender) {
-      send(core::sender_heartbeat{session_,
-                                  ++beats_,
-                                  heard_,
-                                  highest_tag_,
-                                  say.number(),
-                                  say.number(),
-                                  say.number(),
-                                  say.number(),
-                                  {},
-                                  1,
-                                  1,
-                                  false});
-    } else {
-      send(core::consumer_heartbeat{session_, ++beats_, heard_, {}, {}, {}, {}, {}, say.number(), say.number(), false});
-    }
-  }
+  [[nodiscard]] time_point next_deadline() override { return connected_ && !done() ? next_ : core::never; }
+  [[nodiscard]] bool done() const { return sent_ >= frames_each; }
 
   hostile_frames say;
-  bool from_sender = false;
-  int sent = 0, sessions = 0, errors = 0, deliveries = 0;
 
  private:
-  void greet(core::greeting g) {
-    core::hello h;
-    h.self = std::move(g);
-    h.connection = ++connection_;
-    send(h);
-  }
   void send(const core::frame& f) {
-    ++sent;
-    if (const auto* d = std::get_if<core::deliver>(&f)) {
-      highest_tag_ = std::max(highest_tag_, d->first_tag < 100'000 ? d->first_tag + d->items.size() - 1 : 0);
-    }
+    ++sent_;
     net.send(this, {0, ""}, f);
   }
 
   core::greeting self_;
-  core::session_id session_ = 0;
-  std::uint64_t beats_ = 0, heard_ = 0, highest_tag_ = 0, connection_ = 0;
+  int sent_ = 0;
   bool connected_ = false;
   time_point next_{};
 };
@@ -145,7 +92,7 @@ std::vector<std::shared_ptr<sent_message>> send_beside(pair& p, const attacker& 
     sent.push_back(p.send("k" + std::to_string(i)));
     p.drive(10ms);
   }
-  CHECK(p.drive_until([&] { return a.sent >= frames_each; }, 60s));
+  CHECK(p.drive_until([&] { return a.done(); }, 60s));
   CHECK(p.drive_until([&] { return p.pending() == 0; }, 60s));
   return sent;
 }
@@ -157,6 +104,7 @@ TEST_CASE("a consumer that says absurd things in a session of its own disturbs n
   CAPTURE(seed);
   pair p;
   p.handler = [](const core::held&) { return run_plan{1ms}; };
+  p.drive(10ms);  // who comes first has the name
   attacker a(p.net, consumer_greeting(0), std::uint64_t(seed));
   p.others.push_back(&a);
   for (const auto& m : send_beside(p, a, 300)) {
@@ -166,9 +114,9 @@ TEST_CASE("a consumer that says absurd things in a session of its own disturbs n
     CHECK(m->end->state == final_state::accepted);
     CHECK(p.effects.effect(m->key) == 1);
   }
-  CHECK(a.sessions > 1);
-  CHECK(a.errors > 0);
-  CHECK(a.deliveries == 0);
+  CHECK(a.say.sessions > 1);
+  CHECK(a.say.errors > 0);
+  CHECK(a.say.handed_over == 0);
   CHECK(p.sender->core.counters().bad_frames > 0);
   p.net.remove(&a);
   p.drive(10s);
@@ -181,6 +129,7 @@ TEST_CASE("a consumer that takes messages and says absurd things makes none of t
   CAPTURE(seed);
   pair p;
   p.handler = [](const core::held&) { return run_plan{1ms}; };
+  p.drive(10ms);  // who comes first has the name
   attacker a(p.net, consumer_greeting(1'000'000), std::uint64_t(seed));
   p.others.push_back(&a);
   std::vector<std::shared_ptr<sent_message>> sent;
@@ -188,7 +137,7 @@ TEST_CASE("a consumer that takes messages and says absurd things makes none of t
     sent.push_back(p.send("k" + std::to_string(i)));
     p.drive(10ms);
   }
-  CHECK(p.drive_until([&] { return a.sent >= frames_each; }, 60s));
+  CHECK(p.drive_until([&] { return a.done(); }, 60s));
   p.net.remove(&a);
   CHECK(p.drive_until([&] { return p.pending() == 0; }, 10min));
   for (const auto& m : sent) {
@@ -196,7 +145,7 @@ TEST_CASE("a consumer that takes messages and says absurd things makes none of t
     CHECK(m->ends == 1);
     CHECK(p.effects.effect(m->key) <= 1);
   }
-  CHECK(a.deliveries > 0);
+  CHECK(a.say.handed_over > 0);
 }
 
 TEST_CASE("a sender that says absurd things in a session of its own disturbs no other") {
@@ -209,8 +158,8 @@ TEST_CASE("a sender that says absurd things in a session of its own disturbs no 
   o.consumer_binds = true;
   pair p(o);
   p.handler = [](const core::held&) { return run_plan{1ms}; };
+  p.drive(10ms);  // who comes first has the name
   attacker a(p.net, sender_greeting(heartbeat, lease), std::uint64_t(seed));
-  a.from_sender = true;
   p.others.push_back(&a);
   for (const auto& m : send_beside(p, a, 300)) {
     INFO(m->key);
@@ -219,7 +168,7 @@ TEST_CASE("a sender that says absurd things in a session of its own disturbs no 
     CHECK(m->end->state == final_state::accepted);
     CHECK(p.effects.effect(m->key) == 1);
   }
-  CHECK(a.sessions > 1);
-  CHECK(a.errors > 0);
+  CHECK(a.say.sessions > 1);
+  CHECK(a.say.errors > 0);
   CHECK(p.consumers[0]->core.counters().bad_frames > 0);
 }

@@ -287,3 +287,21 @@ TEST_CASE("a collector takes letters whose time is up") {
   p.drive(2s);
   CHECK(p.effects.effects.size() >= 2);
 }
+
+TEST_CASE("a dead-letter link gets credit although another one idles on all of it") {
+  pair::options o;
+  pair p(o);
+  p.drive(100ms);  // c1's link has the collector's whole credit
+  auto second = o.consumer;
+  second.logical_id = "c2";
+  p.add_consumer(second);
+  p.drive(100ms);
+  p.consumers[0]->core.begin_drain(p.net.instant(), p.net.now + 1s);
+  p.drive(100ms);
+  p.handler = [](const core::held&) { return run_plan{1ms, failure(error_class::permanent, "no")}; };
+  for (int i = 0; i < 20; ++i) {
+    p.send("k" + std::to_string(i));
+  }
+  REQUIRE(p.drive_until([&] { return p.pending() == 0; }, 3s));
+  CHECK(p.letters.size() == 20);
+}

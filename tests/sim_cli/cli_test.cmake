@@ -167,8 +167,37 @@ macro(killed_workers_lose_nothing_and_poison_is_dead_lettered)
   expect_reasons(attempts_exhausted)
 endmacro()
 
+# C04
+macro(a_poison_message_takes_its_attempts_and_no_more)
+  audit(--messages 6 --poison 1 --attempts 3 --workers 1 --concurrency 1)
+  expect(accepted EQUAL 5)
+  expect(dead_letters.0.reason IS attempts_exhausted)
+  expect(dead_letters.0.attempts EQUAL 3)
+  # One more where the first death came before the start could be announced.
+  expect(worker_crashes GREATER 2)
+  expect(worker_crashes LESS 5)
+endmacro()
+
+# C09
+macro(without_a_collector_healthy_messages_flow_and_dead_ones_wait)
+  audit(--messages 300 --reject 0.02 --collector-down 3s --directory files)
+  expect(dead_lettered GREATER 0)
+  expect(handler_starts EQUAL 300)
+  expect(elapsed_s GREATER 2.9)
+  expect(elapsed_s LESS 8)
+  expect(latency_ms.p99 LESS 1000)  # of the healthy ones
+endmacro()
+
+# C40
+macro(killing_a_worker_again_and_again_dead_letters_nobody)
+  audit(--messages 4000 --handler-time 1ms --workers 1 --kill-every 500ms)
+  expect(accepted EQUAL 4000)
+  expect(dead_lettered EQUAL 0)
+  expect(worker_kills GREATER 1)
+endmacro()
+
 macro(cut_links_lose_nothing)
-  audit(--messages 3000 --handler-time 1ms --cut-every 200ms)
+  audit(--messages 3000 --handler-time 1ms --cut-every 200ms --lease 1s)
   expect(accepted EQUAL 3000)
   expect(link_cuts GREATER 0)
 endmacro()

@@ -32,6 +32,9 @@ foreach(case
     rejected_messages_are_dead_lettered
     failures_are_retried_until_they_succeed
     killed_workers_lose_nothing_and_poison_is_dead_lettered
+    a_poison_message_takes_its_attempts_and_no_more
+    without_a_collector_healthy_messages_flow_and_dead_ones_wait
+    killing_a_worker_again_and_again_dead_letters_nobody
     cut_links_lose_nothing
     workers_may_bind
     old_messages_are_dead_lettered_and_not_started

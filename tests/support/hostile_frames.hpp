@@ -169,23 +169,99 @@ class hostile_frames {
     }
   }
 
-  // --- sound commands with absurd contents; few of them end the session ---
+  // --- sound commands with absurd contents, in a session of its own; few of them end it ---
 
-  // As from a consumer that has been handed nothing. `session` is its own.
-  [[nodiscard]] core::frame from_consumer(core::session_id session) {
+  core::session_id session = 0;  // 0: none (any more)
+  int sessions = 0, errors = 0, handed_over = 0;
+
+  // What the peer says.
+  void hear(const core::frame& f) {
+    if (const auto* w = std::get_if<core::welcome>(&f)) {
+      session = w->session;
+      beats_ = heard_ = highest_tag_ = 0;
+      ++sessions;
+    } else if (const auto* s = std::get_if<core::sender_heartbeat>(&f)) {
+      heard_ = s->number;
+    } else if (const auto* c = std::get_if<core::consumer_heartbeat>(&f)) {
+      heard_ = c->number;
+    } else if (const auto* d = std::get_if<core::deliver>(&f)) {
+      handed_over += int(d->items.size());
+    } else if (const auto* e = std::get_if<core::error>(&f)) {
+      ++errors;
+      if (e->session == session && (e->closed || e->code == core::error_code::hello_required ||
+                                    e->code == core::error_code::unknown_session)) {
+        session = 0;
+      }
+    } else if (std::holds_alternative<core::bye_ok>(f)) {
+      session = 0;
+    }
+  }
+
+  [[nodiscard]] core::frame hello(core::greeting self) {
+    core::hello h;
+    h.self = std::move(self);
+    h.connection = ++connection_;
+    return h;
+  }
+  // One that nobody grants: another's name, a version of the future, terms out of range; or names of its own.
+  [[nodiscard]] core::frame odd_hello(core::greeting self, const std::string& taken) {
+    self.instance = number();
+    switch (below(4)) {
+      case 0: self.logical_id = taken; break;
+      case 1: self.logical_id = "other-" + std::to_string(below(4)); break;
+      case 2: {
+        auto f = hello(std::move(self));
+        auto& h = std::get<core::hello>(f);
+        h.version_min = 2 + std::uint32_t(below(9));
+        h.version_max = std::numeric_limits<std::uint32_t>::max();
+        return f;
+      }
+      default:
+        if (auto* s = std::get_if<core::sender_greeting>(&self.part)) {
+          s->heartbeat = time();
+          s->lease = time();
+        } else {
+          self.logical_id = taken;
+        }
+        break;
+    }
+    return hello(std::move(self));
+  }
+
+  // What a healthy peer would say now and then, so that the session lives; but for the numbers in it.
+  [[nodiscard]] core::frame beat(core::role own) {
+    ++beats_;
+    if (own == core::role::sender) {
+      core::sender_heartbeat h;
+      h.session = session;
+      h.number = beats_;
+      h.echo = heard_;
+      h.highest_tag = highest_tag_;
+      h.backlog_messages = number();
+      h.next_size = number();
+      h.epoch = h.lowest_held = 1;
+      return h;
+    }
+    core::consumer_heartbeat h;
+    h.session = session;
+    h.number = beats_;
+    h.echo = heard_;
+    h.credit_tag = number();
+    h.credit_bytes = number();
+    return h;
+  }
+
+  // Late settlements in it are nobody's.
+  [[nodiscard]] core::frame from_consumer() {
     switch (below(6)) {
       case 0:
       case 1:
-        return core::consumer_heartbeat{session,  number(), number(), ranges(), ranges(), ranges(),
-                                        ranges(), ranges(), number(), number(), coin()};
-      case 2:
-        return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                           std::uint8_t(below(256)), rarely(80), "?"};
-      case 3:
-        return foreign(session);
+        return core::consumer_heartbeat{session,  beat_number(), beat_echo(), ranges(), ranges(), ranges(),
+                                        ranges(), ranges(),      number(),    number(), coin()};
+      case 2: return complaint();
+      case 3: return foreign();
       default: {
-        core::settle f{session,  number(), ranges(), settlements(), {},
-                       ranges(), ranges(), number(), number(),      number()};
+        core::settle f{session, number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(), number()};
         for (auto n = below(4); n > 0; --n) {
           f.late.push_back({number(), number() | nobodys, kind(), coin(), "late"});
         }
@@ -194,12 +270,12 @@ class hostile_frames {
     }
   }
 
-  [[nodiscard]] core::frame from_sender(core::session_id session, std::uint64_t next_tag) {
+  [[nodiscard]] core::frame from_sender() {
     switch (below(8)) {
       case 0:
       case 1:
-        return core::sender_heartbeat{session,  number(), number(), number(), number(), number(),
-                                      number(), number(), ranges(), number(), number(), coin()};
+        return core::sender_heartbeat{session,  beat_number(), beat_echo(), number(), number(), number(),
+                                      number(), number(),      ranges(),    number(), number(), coin()};
       case 2: {
         core::settled f{session, number(), ranges(), {}, {}, ranges()};
         for (auto n = below(20); n > 0; --n) {
@@ -211,18 +287,21 @@ class hostile_frames {
         }
         return f;
       }
-      case 3:
-        return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
-                           std::uint8_t(below(256)), rarely(80), "?"};
-      case 4:
-        return foreign(session);
-      default:
-        return deliveries(session, rarely(100) ? number_above_0() : next_tag + (rarely(8) ? below(10) : 0));
+      case 3: return complaint();
+      case 4: return foreign();
+      default: {
+        if (rarely(100)) {
+          return deliveries(number_above_0());
+        }
+        auto f = deliveries(highest_tag_ + 1 + (rarely(8) ? below(10) : 0));
+        highest_tag_ = f.first_tag + f.items.size() - 1;
+        return f;
+      }
     }
   }
 
   // Mostly within the credit, in message and bytes; some lie.
-  [[nodiscard]] core::deliver deliveries(core::session_id session, std::uint64_t first_tag) {
+  [[nodiscard]] core::deliver deliveries(std::uint64_t first_tag) {
     core::deliver f{session, first_tag, {}};
     for (auto n = std::min<std::uint64_t>(below(6), most - first_tag); n > 0; --n) {
       auto i = samples_.item();
@@ -256,8 +335,16 @@ class hostile_frames {
   }
 
  private:
+  std::uint64_t beat_number() { return rarely(200) ? number() : ++beats_; }
+  std::uint64_t beat_echo() { return coin() ? number() : heard_; }
+
+  core::frame complaint() {
+    return core::error{core::error_code(1 + below(6)), coin() ? std::optional(session) : std::nullopt,
+                       std::uint8_t(below(256)), rarely(80), "?"};
+  }
+
   // A command that this role never sends, or that belongs to another time.
-  core::frame foreign(core::session_id session) {
+  core::frame foreign() {
     auto f = samples_.of_type(1 + below(frame_samples::types - 1));
     std::visit(
         [&](auto& c) {
@@ -315,6 +402,7 @@ class hostile_frames {
   frame_samples samples_;
   std::vector<std::string> corpus_;
   std::deque<std::string> stored_;
+  std::uint64_t beats_ = 0, heard_ = 0, highest_tag_ = 0, connection_ = 0;
 };
 
 }  // namespace onay::test

@@ -209,6 +209,9 @@ class consumer_node : public node {
         bury(d);
       }
       if (letters) {
+        if (const auto size = core.take_burial_wish()) {
+          letters->want_credit(net.instant(), size);
+        }
         letters->flush(net.instant());
         send_all(letters->frames, *letters);
         for (auto& f : std::exchange(letters->finished_messages, {})) {
