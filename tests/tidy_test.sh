@@ -68,5 +68,9 @@ for file in consumer/*/*.cpp include/onay/*.hpp; do
     complain "consumer/CMakeLists.txt lists every file" "  $file"
 done
 
+complain "the worker in README.md is examples/worker.cpp" \
+  "$(diff <(awk '/^```cpp/ {inside = 1; next} /^```/ {if (inside) exit} inside' README.md) \
+    <(grep -v '^// SPDX' examples/worker.cpp) || true)"
+
 [[ $failed == 0 ]] && echo "tidy"
 exit $failed

@@ -193,7 +193,6 @@ void consumer_core::handle_time(instant now) {
   });
   links_.handle_time(now.boot);
   take_link_events(now);
-  drain_step(now);
 }
 
 void consumer_core::take_link_events(instant now) {

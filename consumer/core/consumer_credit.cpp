@@ -120,6 +120,7 @@ bool consumer_core::has_news(const consumer_session& s) const {
 }
 
 void consumer_core::flush(instant now) {
+  drain_step(now);
   pump(now);
   grant();
   for (auto& [id, s] : sessions_) {

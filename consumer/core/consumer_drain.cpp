@@ -19,7 +19,7 @@ constexpr std::size_t bytes_max = 1U << 20U;
 void consumer_core::begin_drain(instant now, time_point deadline) {
   if (drain_ != drain_state::none) {
     drain_deadline_ = std::min(drain_deadline_, deadline);
-    return drain_step(now);
+    return;
   }
   drain_ = drain_state::draining;
   drain_deadline_ = deadline;
@@ -36,9 +36,9 @@ void consumer_core::begin_drain(instant now, time_point deadline) {
     withdraw(*s);
   }
   alone_ = nullptr;
-  drain_step(now);
 }
 
+// Part of `flush`: a BYE has views of settlements, which a later input could end.
 void consumer_core::drain_step(instant now) {
   if (drain_ == drain_state::draining) {
     bool open = dispatched_ > 0 || !running_.empty() || !waiting_.empty() || burying_ > 0;

@@ -196,7 +196,7 @@ void sender_core::handle(instant now, sender_session& s, const consumer_heartbea
     confirm_starts(now, s, h.asked, nullptr);
     s.beat.send_soon();  // our heartbeat carries every confirmation
   }
-  resend_missing(now, s, h.echo, h);
+  find_missing(s, h.echo, h);
   if (s.unnamed.empty() && !(ledger_.ready() > 0 && s.free_credit() == 0)) {
     s.beat.stop_expecting();
   } else if (heard.progress) {

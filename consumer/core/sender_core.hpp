@@ -85,6 +85,7 @@ struct sender_session {
   core::pulse beat;
   sequence_table<tag_slot> tags;       // open ones
   std::vector<std::uint64_t> unnamed;  // tags that no heartbeat has named yet; may contain closed ones
+  std::vector<std::uint64_t> missing;  // of those, to be sent again with the next flush
   std::uint64_t highest_tag = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t credit_tag = 0;
@@ -203,7 +204,8 @@ class sender_core {
   [[nodiscard]] bool takes(const sender_session& s, const stored_message& m, time_point now, bool& too_large) const;
   void fill_frame(instant now, sender_session& s, std::size_t count);
   deliver_item item_for(instant now, sender_session& s, const slot& t);
-  void resend_missing(instant now, sender_session& s, std::uint64_t echo, const consumer_heartbeat& h);
+  void find_missing(sender_session& s, std::uint64_t echo, const consumer_heartbeat& h);
+  void resend_missing(instant now, sender_session& s);
   void send_heartbeat(instant now, sender_session& s);
   void set_aside(stored_message* m, bool too_large);
   void take_back_aside();

@@ -26,6 +26,7 @@ void sender_core::flush(instant now) {
       frames.push_back({s->to, std::move(a)});
     }
     s->answers.clear();
+    resend_missing(now, *s);
   }
   if (!closing_) {
     deliver_what_fits(now);
@@ -198,19 +199,10 @@ deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) 
 }
 
 // A tag sent before the heartbeat that the consumer echoes, and named by none of its heartbeats, is missing. It goes
-// out again under the same tag, or as `nil` if its message has been settled meanwhile: tags close without holes.
-void sender_core::resend_missing(instant now, sender_session& s, std::uint64_t echo, const consumer_heartbeat& h) {
+// out again with the next flush: what is made of a message now could be read after a later input has ended it.
+void sender_core::find_missing(sender_session& s, std::uint64_t echo, const consumer_heartbeat& h) {
   std::sort(s.unnamed.begin(), s.unnamed.end());
   s.unnamed.erase(std::unique(s.unnamed.begin(), s.unnamed.end()), s.unnamed.end());
-  deliver f;
-  std::uint64_t bytes = 0;
-  const auto send = [&] {
-    if (!f.items.empty()) {
-      frames.push_back({s.to, std::move(f)});
-      f = {};
-      bytes = 0;
-    }
-  };
   std::erase_if(s.unnamed, [&](std::uint64_t tag) {
     auto* t = s.tags.find(tag);
     if (t == nullptr) {
@@ -220,25 +212,46 @@ void sender_core::resend_missing(instant now, sender_session& s, std::uint64_t e
       t->named = true;
       return true;
     }
-    if (t->mark > echo || !links_.ready(s.id) || s.leaving) {
-      return false;
+    if (t->mark <= echo && links_.ready(s.id) && !s.leaving) {
+      t->mark = s.beat.mark();
+      s.missing.push_back(tag);
+    }
+    return false;
+  });
+}
+
+// Under the same tag, or as `nil` if its message has been settled meanwhile: tags close without holes.
+void sender_core::resend_missing(instant now, sender_session& s) {
+  deliver f;
+  std::uint64_t bytes = 0;
+  bool alone = false;
+  const auto send = [&] {
+    if (!f.items.empty()) {
+      frames.push_back({s.to, std::move(f)});
+      f = {};
+      bytes = 0;
+    }
+  };
+  for (auto tag : s.missing) {
+    const auto* t = s.tags.find(tag);
+    if (t == nullptr) {
+      continue;
     }
     const auto cost = t->size + item_overhead;
-    if (!f.items.empty() && (f.first_tag + f.items.size() != tag || bytes + cost > config_.frame_bytes ||
-                             (t->message != nullptr && t->message->alone_in_frame))) {
+    const bool was_alone = std::exchange(alone, t->message != nullptr && t->message->alone_in_frame);
+    if (f.first_tag + f.items.size() != tag || bytes + cost > config_.frame_bytes || alone || was_alone) {
       send();
     }
     if (f.items.empty()) {
       f.session = s.id;
       f.first_tag = tag;
     }
-    t->mark = s.beat.mark();
     f.items.push_back(item_for(now, s, *t));
     bytes += cost;
     ++counters_.resent_copies;
-    return false;
-  });
+  }
   send();
+  s.missing.clear();
 }
 
 void sender_core::send_heartbeat(instant now, sender_session& s) {

@@ -188,8 +188,8 @@ class hostile_frames {
       handed_over += int(d->items.size());
     } else if (const auto* e = std::get_if<core::error>(&f)) {
       ++errors;
-      if (e->session == session && (e->closed || e->code == core::error_code::hello_required ||
-                                    e->code == core::error_code::unknown_session)) {
+      if (e->session == session &&
+          (e->closed || e->code == core::error_code::hello_required || e->code == core::error_code::unknown_session)) {
         session = 0;
       }
     } else if (std::holds_alternative<core::bye_ok>(f)) {
@@ -207,8 +207,12 @@ class hostile_frames {
   [[nodiscard]] core::frame odd_hello(core::greeting self, const std::string& taken) {
     self.instance = number();
     switch (below(4)) {
-      case 0: self.logical_id = taken; break;
-      case 1: self.logical_id = "other-" + std::to_string(below(4)); break;
+      case 0:
+        self.logical_id = taken;
+        break;
+      case 1:
+        self.logical_id = "other-" + std::to_string(below(4));
+        break;
       case 2: {
         auto f = hello(std::move(self));
         auto& h = std::get<core::hello>(f);
@@ -258,10 +262,13 @@ class hostile_frames {
       case 1:
         return core::consumer_heartbeat{session,  beat_number(), beat_echo(), ranges(), ranges(), ranges(),
                                         ranges(), ranges(),      number(),    number(), coin()};
-      case 2: return complaint();
-      case 3: return foreign();
+      case 2:
+        return complaint();
+      case 3:
+        return foreign();
       default: {
-        core::settle f{session, number(), ranges(), settlements(), {}, ranges(), ranges(), number(), number(), number()};
+        core::settle f{session,  number(), ranges(), settlements(), {},
+                       ranges(), ranges(), number(), number(),      number()};
         for (auto n = below(4); n > 0; --n) {
           f.late.push_back({number(), number() | nobodys, kind(), coin(), "late"});
         }
@@ -287,8 +294,10 @@ class hostile_frames {
         }
         return f;
       }
-      case 3: return complaint();
-      case 4: return foreign();
+      case 3:
+        return complaint();
+      case 4:
+        return foreign();
       default: {
         if (rarely(100)) {
           return deliveries(number_above_0());
