@@ -160,7 +160,7 @@ void relay::run() {
 
   std::vector<pollfd> polled;
   while (!stop_) {
-    const bool hold_out = stalled_[0], hold_in = stalled_[1];
+    bool hold_out = stalled_[0], hold_in = stalled_[1];
     polled.assign({{wake_, POLLIN, 0}, {listener_, POLLIN, 0}});
     const auto wish = [](bool read, bool write) {
       return static_cast<short>((read ? POLLIN : 0) | (write ? POLLOUT : 0));
@@ -172,6 +172,9 @@ void relay::run() {
       polled.push_back({c.target, wish(read_in, !c.connected || (!hold_out && !c.out.empty())), 0});
     }
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
+    // Stalled meanwhile: what woke this up came after that, and must wait.
+    hold_out = stalled_[0];
+    hold_in = stalled_[1];
 
     if ((polled[0].revents & POLLIN) != 0) {
       std::uint64_t drained = 0;
