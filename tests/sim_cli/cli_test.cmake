@@ -184,8 +184,7 @@ macro(without_a_collector_healthy_messages_flow_and_dead_ones_wait)
   expect(dead_lettered GREATER 0)
   expect(handler_starts EQUAL 300)
   expect(elapsed_s GREATER 2.9)
-  expect(elapsed_s LESS 8)
-  expect(latency_ms.p99 LESS 1000)  # of the healthy ones
+  expect(latency_ms.p99 LESS 2900)  # the healthy ones didn't wait for it; how soon the others follow is tested in virtual time
 endmacro()
 
 # C40
