@@ -154,7 +154,7 @@ struct date_fields {
   int second = 0;
 
   [[nodiscard]] std::optional<utc_seconds> instant() const {
-    using namespace std::chrono;
+    using namespace std::chrono;  // NOLINT(google-build-using-namespace): of one function
     const year_month_day date(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                               std::chrono::day(static_cast<unsigned>(day)));
     // 60: a leap second, which is the next minute's first.

@@ -73,7 +73,7 @@ class cursor {
     if (*at_ < 0x80) {
       bits = *at_++;
     } else if (*at_ >= 0xe0) {
-      bits = static_cast<std::uint64_t>(static_cast<std::int8_t>(*at_++));
+      bits = ~std::uint64_t{0xff} | *at_++;  // the byte is the number's low one, all above it are ones
       negative = true;
     } else if (!read_wide_int(bits, negative)) {
       return false;
