@@ -110,6 +110,7 @@ void pipeline::start_supervisor() {
   supervisor_ = std::make_unique<supervisor>(supervisor::settings{
       .workers = options_.workers,
       .kill_every = options_.kill_every,
+      .poison = options_.poison > 0,
       .command = [this](std::uint32_t worker, std::uint32_t life) { return command(worker, life); }});
 }
 
@@ -173,10 +174,11 @@ void pipeline::cut_now_and_then(const std::stop_token& stop) {
 void pipeline::stop() {
   stop_faults();
   supervisor_->stop(stop_patience);
+  if (collector_away_) return;
   collector_.signal(SIGTERM);
-  if (!collector_.wait_for(std::chrono::duration_cast<std::chrono::milliseconds>(stop_patience))) {
-    collector_.signal(SIGKILL);
-  }
+  const auto end = collector_.wait_for(std::chrono::duration_cast<std::chrono::milliseconds>(stop_patience));
+  if (!end) collector_.signal(SIGKILL);
+  collector_sound_ = end && end->code == 0 && end->signal == 0;
 }
 
 std::uint64_t pipeline::link_cuts() const {

@@ -59,6 +59,8 @@ class pipeline {
   void stop();
 
   [[nodiscard]] const supervisor& workers() const { return *supervisor_; }
+  // The collector did what it was told until the end.
+  [[nodiscard]] bool collector_sound() const { return collector_sound_; }
   [[nodiscard]] std::uint64_t link_cuts() const;
   [[nodiscard]] std::vector<std::uint32_t> cuts() const;  // in ticks
   // To be called now and then, from one thread: brings the collector back when it is time to. Says why there is no
@@ -77,6 +79,7 @@ class pipeline {
   process collector_;
   std::string collector_address_;
   bool collector_away_ = false;
+  bool collector_sound_ = true;
   std::optional<time_point> collector_back_;             // when it has to come back
   std::string upstream_address_;                         // that workers connect to
   std::vector<std::atomic<std::uint16_t>> worker_port_;  // where they bind; 0: not known yet

@@ -201,6 +201,7 @@ void print_json(const run_report& r, std::ostream& out) {
             {"outbox_max", r.outbox_max},
             {"worker_kills", if_known(r.has_workers, r.worker_kills)},
             {"worker_crashes", if_known(r.has_workers, r.worker_crashes)},
+            {"unclean_stops", if_known(r.has_workers, r.workers.unclean_stops)},
             {"link_cuts", r.link_cuts},
             {"frames",
              {{"seen", r.faults.frames},

@@ -151,6 +151,8 @@ int run_pipeline(const run_options& options) {
   r.audit = judge.judge(broker.book());
   if (!trouble.empty()) r.audit.problems.push_back(trouble);
   if (events.torn() > 0) r.audit.problems.emplace_back("an effect file ends in the middle of a record");
+  for (const auto& text : around.workers().unexplained()) r.audit.problems.push_back(text);
+  if (!around.collector_sound()) r.audit.problems.emplace_back("the dead-letter collector didn't end in order");
   if (const auto n = around.workers().overdue(); n > 0) {
     r.audit.problems.push_back(fmt::format("{} workers didn't stop when they were told to", n));
   }

@@ -14,6 +14,7 @@ constexpr auto tick = std::chrono::milliseconds(2);
 // A worker that exits by itself this often in a row won't do better the next time.
 constexpr unsigned refusals_max = 3;
 constexpr int usage_error = 2;
+constexpr std::size_t unexplained_max = 5;
 
 }  // namespace
 
@@ -43,6 +44,11 @@ void supervisor::stop(duration patience) {
 std::string supervisor::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::vector<std::string> supervisor::unexplained() const {
+  const std::lock_guard lock(mutex_);
+  return unexplained_;
 }
 
 std::vector<life> supervisor::lives() const {
@@ -80,6 +86,10 @@ void supervisor::reap(slot& s, std::uint32_t worker, bool restart) {
     } else if (end->signal != 0 || end->code != 0) {
       l.how = life::end::crashed;
       ++crashes_;
+      if (!(settings_.poison && end->signal == SIGKILL) && unexplained_.size() < unexplained_max) {
+        unexplained_.push_back(end->signal != 0 ? fmt::format("worker-{} died of signal {}", worker + 1, end->signal)
+                                                : fmt::format("worker-{} ended with {}", worker + 1, end->code));
+      }
     } else {
       l.how = life::end::stopped;
     }

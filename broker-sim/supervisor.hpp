@@ -32,6 +32,7 @@ class supervisor {
   struct settings {
     std::uint32_t workers = 1;
     std::optional<duration> kill_every;
+    bool poison = false;  // workers may kill themselves
     // The command line of one life of one worker.
     std::function<std::vector<std::string>(std::uint32_t worker, std::uint32_t life)> command;
   };
@@ -53,6 +54,8 @@ class supervisor {
   [[nodiscard]] std::uint64_t overdue() const { return overdue_; }
   // Why it gave up restarting: a worker that refuses to run. Empty while all is well.
   [[nodiscard]] std::string failure() const;
+  // Ends that nobody asked for: a signal that isn't poison's SIGKILL, an exit code. In words, the first few.
+  [[nodiscard]] std::vector<std::string> unexplained() const;
   // The failure is that the workers call their command line wrong.
   [[nodiscard]] bool refused_settings() const { return refused_settings_; }
   // All lives so far.
@@ -71,10 +74,11 @@ class supervisor {
   std::atomic<std::int64_t> patience_us_ = 0;
   std::atomic<std::uint64_t> kills_ = 0, crashes_ = 0, overdue_ = 0;
   mutable std::mutex mutex_;
-  std::vector<life> lives_;  // under mutex_
-  std::string failure_;      // under mutex_
-  std::vector<slot> slots_;  // supervising thread
-  std::thread thread_;       // starts and reaps: a child's parent-death signal is tied to the thread that made it
+  std::vector<life> lives_;               // under mutex_
+  std::string failure_;                   // under mutex_
+  std::vector<std::string> unexplained_;  // under mutex_
+  std::vector<slot> slots_;               // supervising thread
+  std::thread thread_;  // starts and reaps: a child's parent-death signal is tied to the thread that made it
 };
 
 }  // namespace onay::sim

@@ -144,7 +144,7 @@ void consumer_core::handle(instant now, consumer_session& s, const sender_heartb
   }
   s.startable_until.store(s.beat.lease_end().time_since_epoch().count(), std::memory_order_relaxed);
   s.backlog = h.backlog_messages;
-  s.next_size = h.next_size;
+  s.next_size = std::min(h.next_size, config_.largest_message);  // a larger one isn't sent here
   if (h.highest_tag > s.highest_seen && h.highest_tag <= s.counted_tag) {
     // Sent before this heartbeat and not here: lost, or about to be overtaken. Not naming it gets it sent again.
     s.missing.insert({s.highest_seen + 1, h.highest_tag});

@@ -19,6 +19,27 @@ constexpr std::uint64_t open_tags_max = 65'536;  // as many ranges as a frame's 
 constexpr std::size_t settlements_per_frame = 4'096;  // what always fits, and so does its answer
 constexpr std::size_t settle_bytes = 1U << 20U;       // results and texts of a frame; at least one settlement fits
 
+// Granted, or held.
+std::uint64_t places_of(const consumer_session& s) { return s.counted_tag - s.returned; }
+std::uint64_t bytes_of(const consumer_session& s) { return s.counted_bytes - s.returned_bytes; }
+
+// Each session's small part of the pool, kept free for it: a backlog is only a claim, and a sender that claims and never
+// sends would otherwise end up with every place.
+class reserve {
+ public:
+  reserve(std::uint64_t pool, std::size_t sessions) : least_(pool / (4 * std::max<std::uint64_t>(sessions, 1))) {}
+  void add(std::uint64_t used) { kept_ += lack(used); }
+  void remove(std::uint64_t used) { kept_ -= lack(used); }
+  // Of `free`, what isn't kept.
+  [[nodiscard]] std::uint64_t spare(std::uint64_t free) const { return free - std::min(free, kept_); }
+  [[nodiscard]] std::uint64_t least() const { return least_; }
+
+ private:
+  [[nodiscard]] std::uint64_t lack(std::uint64_t used) const { return least_ - std::min(used, least_); }
+  std::uint64_t least_;
+  std::uint64_t kept_ = 0;
+};
+
 bool lacks_bytes(const consumer_session& s) {
   return s.backlog > 0 && s.next_size > s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
 }
@@ -30,10 +51,14 @@ void consumer_core::grant() {
     return;
   }
   std::uint64_t used = 0, used_bytes = 0, unclaimed = 0, open = 0;
+  reserve kept(config_.credit_max, sessions_.size());
+  reserve kept_bytes(config_.credit_bytes_max, sessions_.size());
   std::vector<consumer_session*> all, needy;
   for (auto& [id, s] : sessions_) {
-    used += s->counted_tag - s->returned;
-    used_bytes += s->counted_bytes - s->returned_bytes;
+    used += places_of(*s);
+    used_bytes += bytes_of(*s);
+    kept.add(places_of(*s));
+    kept_bytes.add(bytes_of(*s));
     unclaimed += s->unused() + s->missing.value_count();
     open += s->tags.size();
     if (s->lowered_by == 0) {
@@ -59,23 +84,32 @@ void consumer_core::grant() {
   for (std::size_t i = 0; i < turn.size(); ++i) {
     auto& s = *turn[i];
     const auto left = turn.size() - i;
-    const auto messages = free / left;
+    kept.remove(places_of(s));
+    kept_bytes.remove(bytes_of(s));
+    const auto messages = std::min(free / left, kept.spare(free));
     const auto unused_bytes = s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
     const auto wanted = s.next_size > unused_bytes ? s.next_size - unused_bytes : 0;
-    const auto bytes = std::max(free_bytes / left, std::min(free_bytes, wanted));
+    // A large message may need more than is spare.
+    const auto bytes = std::max(std::min(free_bytes / left, kept_bytes.spare(free_bytes)), std::min(free_bytes, wanted));
     if (hungry == nullptr && s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted)) {
       hungry = &s;
     }
     grant_to(s, messages, bytes);
+    kept.add(places_of(s));
+    kept_bytes.add(bytes_of(s));
     free -= messages;
     free_bytes -= bytes;
     grant_turn_ += messages > 0 ? 1 : 0;
   }
   // Idle grants go back only when somebody needs them; so do those that are too small for what they are meant for, or
-  // two senders could each hold half of what either of them needs.
+  // two senders could each hold half of what either of them needs; and those from before the others came, which leave
+  // them nothing.
   if (hungry != nullptr) {
+    const auto rest = sessions_.size() - 1;
     for (auto* s : all) {
-      if (s != hungry && (s->backlog == 0 || lacks_bytes(*s))) {
+      const bool too_many = places_of(*s) > config_.credit_max - rest * kept.least() ||
+                            bytes_of(*s) > config_.credit_bytes_max - rest * kept_bytes.least();
+      if (s != hungry && (s->backlog == 0 || lacks_bytes(*s) || (too_many && s->unused() > 0))) {
         withdraw(*s);
       }
     }

@@ -28,7 +28,12 @@ class hostile_frames {
 
   explicit hostile_frames(std::uint64_t seed) : samples_(seed) {
     for (std::uint64_t i = 0; i < 20 * frame_samples::types; ++i) {
-      wire::encode(samples_.of_type(i % frame_samples::types), corpus_.emplace_back());
+      auto f = samples_.of_type(i % frame_samples::types);
+      if (auto* h = std::get_if<core::hello>(&f)) {
+        // Unchanged it opens a session; in that nothing may be handed over.
+        h->self.largest_message = h->self.byte_window = 0;
+      }
+      wire::encode(f, corpus_.emplace_back());
     }
   }
 
@@ -178,12 +183,15 @@ class hostile_frames {
   void hear(const core::frame& f) {
     if (const auto* w = std::get_if<core::welcome>(&f)) {
       session = w->session;
-      beats_ = heard_ = highest_tag_ = 0;
+      beats_ = heard_ = highest_tag_ = credit_ = 0;
       ++sessions;
     } else if (const auto* s = std::get_if<core::sender_heartbeat>(&f)) {
       heard_ = s->number;
     } else if (const auto* c = std::get_if<core::consumer_heartbeat>(&f)) {
       heard_ = c->number;
+      credit_ = c->credit_tag;
+    } else if (const auto* t = std::get_if<core::settle>(&f)) {
+      credit_ = std::max(credit_, t->credit_tag);
     } else if (const auto* d = std::get_if<core::deliver>(&f)) {
       handed_over += int(d->items.size());
     } else if (const auto* e = std::get_if<core::error>(&f)) {
@@ -299,20 +307,24 @@ class hostile_frames {
       case 4:
         return foreign();
       default: {
-        if (rarely(100)) {
-          return deliveries(number_above_0());
+        if (rarely(200)) {
+          return deliveries(number_above_0());  // mostly above its credit, or known already
         }
-        auto f = deliveries(highest_tag_ + 1 + (rarely(8) ? below(10) : 0));
-        highest_tag_ = f.first_tag + f.items.size() - 1;
+        const auto gap = rarely(8) ? below(10) : 0;
+        const auto credit = credit_ > highest_tag_ + gap ? credit_ - highest_tag_ - gap : 0;
+        auto f = deliveries(highest_tag_ + 1 + gap, rarely(200) ? most : credit);
+        if (!f.items.empty()) {
+          highest_tag_ = f.first_tag + f.items.size() - 1;
+        }
         return f;
       }
     }
   }
 
-  // Mostly within the credit, in message and bytes; some lie.
-  [[nodiscard]] core::deliver deliveries(std::uint64_t first_tag) {
+  // At most `count`; some lie about their size.
+  [[nodiscard]] core::deliver deliveries(std::uint64_t first_tag, std::uint64_t count = most) {
     core::deliver f{session, first_tag, {}};
-    for (auto n = std::min<std::uint64_t>(below(6), most - first_tag); n > 0; --n) {
+    for (auto n = std::min({below(6), most - first_tag, count}); n > 0; --n) {
       auto i = samples_.item();
       i.number = rarely(8) ? i.number : 1 + below(1'000);
       i.doc.age = coin() ? duration{} : i.doc.age;
@@ -411,7 +423,7 @@ class hostile_frames {
   frame_samples samples_;
   std::vector<std::string> corpus_;
   std::deque<std::string> stored_;
-  std::uint64_t beats_ = 0, heard_ = 0, highest_tag_ = 0, connection_ = 0;
+  std::uint64_t beats_ = 0, heard_ = 0, highest_tag_ = 0, credit_ = 0, connection_ = 0;
 };
 
 }  // namespace onay::test
