@@ -161,6 +161,10 @@ void consumer_core::flush(instant now) {
     if (s->parting || !links_.ready(id)) {
       continue;
     }
+    // Lowered credit goes out before what is handed back, or that would come again at once.
+    if (s->beat.sent() > 0 && s->lowered_by > s->beat.sent() && s->beat.due(now.boot)) {
+      send_heartbeat(now, *s);
+    }
     // Late settlements go out before the first heartbeat grants credit: what they take back must not be handed over
     // first.
     while ((s->beat.sent() > 0 || s->late_now) && has_news(*s)) {
