@@ -23,8 +23,8 @@ constexpr std::size_t settle_bytes = 1U << 20U;       // results and texts of a 
 std::uint64_t places_of(const consumer_session& s) { return s.counted_tag - s.returned; }
 std::uint64_t bytes_of(const consumer_session& s) { return s.counted_bytes - s.returned_bytes; }
 
-// Each session's small part of the pool, kept free for it: a backlog is only a claim, and a sender that claims and never
-// sends would otherwise end up with every place.
+// Each session's small part of the pool, kept free for it: a backlog is only a claim, and a sender that claims and
+// never sends would otherwise end up with every place.
 class reserve {
  public:
   reserve(std::uint64_t pool, std::size_t sessions) : least_(pool / (4 * std::max<std::uint64_t>(sessions, 1))) {}
@@ -90,7 +90,8 @@ void consumer_core::grant() {
     const auto unused_bytes = s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
     const auto wanted = s.next_size > unused_bytes ? s.next_size - unused_bytes : 0;
     // A large message may need more than is spare.
-    const auto bytes = std::max(std::min(free_bytes / left, kept_bytes.spare(free_bytes)), std::min(free_bytes, wanted));
+    const auto bytes =
+        std::max(std::min(free_bytes / left, kept_bytes.spare(free_bytes)), std::min(free_bytes, wanted));
     if (hungry == nullptr && s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted)) {
       hungry = &s;
     }

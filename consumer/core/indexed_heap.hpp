@@ -21,6 +21,8 @@ class indexed_heap {
   [[nodiscard]] std::size_t size() const { return list_.size(); }
   [[nodiscard]] T* top() const { return list_.empty() ? nullptr : list_.front(); }
 
+  [[nodiscard]] const std::vector<T*>& elements() const { return list_; }  // in no order but that top is the first
+
   void push(T* element) {
     assert(element->heap_index == nowhere);
     list_.push_back(element);

@@ -4,7 +4,10 @@
 
 #include "core/hash.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <utility>
 
 namespace onay::core {
 
@@ -99,6 +102,33 @@ void ledger::park(stored_message* m, time_point due) {
   m->where = stored_message::place::parked;
   m->due = due;
   parked_.push(m);
+}
+
+void ledger::set_overdue_aside(time_point now, std::vector<std::uint64_t>& numbers) {
+  const auto overdue = [&](const stored_message* m) { return m->condemned || now >= m->limit; };
+  std::vector<stored_message*> late;
+  std::copy_if(again_.elements().begin(), again_.elements().end(), std::back_inserter(late), overdue);
+  for (auto* m : late) {
+    take_from_where_it_is(m);
+  }
+  auto** link = &fresh_first_;
+  fresh_last_ = nullptr;
+  while (auto* m = *link) {
+    if (overdue(m)) {
+      *link = std::exchange(m->next, nullptr);
+      --ready_count_;
+      ready_bytes_ -= m->size();
+      late.push_back(m);
+    } else {
+      fresh_last_ = m;
+      link = &m->next;
+    }
+  }
+  for (auto* m : late) {
+    m->where = stored_message::place::delivered;  // nowhere, for a moment
+    park(m, never);
+    numbers.push_back(m->number);
+  }
 }
 
 void ledger::condemn(stored_message* m, reason why, error_class cls, std::string_view text) {

@@ -112,6 +112,8 @@ class ledger {
   void pop_front();                              // it is delivered
   void make_ready(stored_message* m);            // from delivered or parked
   void park(stored_message* m, time_point due);  // from delivered
+  // Parks without a time (`never`) what is ready but condemned or past its limit; gives the numbers.
+  void set_overdue_aside(time_point now, std::vector<std::uint64_t>& numbers);
   void condemn(stored_message* m, reason why, error_class cls, std::string_view text);
   void bury(stored_message* m);      // from parked: on its way over the sender's own link
   void settle(stored_message* m);    // the key may be sent anew; the number is held until `remove`

@@ -76,6 +76,7 @@ sender_core::submitted sender_core::submit(instant now, std::unique_ptr<stored_m
     longest = deadline;
   }
   m->limit = longest ? after(now.boot, *longest) : never;
+  earliest_limit_ = std::min(earliest_limit_, m->limit);
   ledger_.add(std::move(m));
   return submitted::taken;
 }
@@ -386,8 +387,8 @@ void sender_core::abandon_all(instant now) {
 
 time_point sender_core::next_deadline() const {
   auto next = std::min(links_.next_deadline(), ledger_.next_due());
-  if (config_.buries_itself && burial_room_ > 0 && !closing_ && !anyone_buries() && ledger_.held() > 0) {
-    next = std::min(next, next_burial_scan_);
+  if (!closing_ && ledger_.held() > 0 && !anyone_buries()) {
+    next = std::min(next, std::max(earliest_limit_, next_limit_scan_));
   }
   if (!sessions_.empty() && last_step_ != never) {
     next = std::min(next, after(last_step_, config_.heartbeat));  // a longer sleep would count as being held up

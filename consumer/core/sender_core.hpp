@@ -153,6 +153,8 @@ class sender_core {
     burial_room_ = messages;
     burial_room_bytes_ = bytes;
   }
+  // The size of a letter that waits for room there; 0: none does.
+  [[nodiscard]] std::uint64_t burial_wish();
   // Ends every unsettled message as `unknown`.
   void abandon_all(instant now);
 
@@ -209,6 +211,7 @@ class sender_core {
   void send_heartbeat(instant now, sender_session& s);
   void set_aside(stored_message* m, bool too_large);
   void take_back_aside();
+  void set_overdue_aside(instant now);
   void bury_what_nobody_can(instant now);
   [[nodiscard]] bool anyone_buries() const;
 
@@ -236,7 +239,7 @@ class sender_core {
   std::uint64_t burial_room_ = 0, burial_room_bytes_ = 0;
   std::uint64_t wanted_size_ = 0;
   time_point wanted_until_{};
-  time_point next_burial_scan_{};
+  time_point earliest_limit_{}, next_limit_scan_{};  // of a scan for overdue messages
   std::string refused_by_peer_;
   time_point last_step_ = never;
   bool closing_ = false;

@@ -30,6 +30,7 @@ void sender_core::flush(instant now) {
   }
   if (!closing_) {
     deliver_what_fits(now);
+    set_overdue_aside(now);
     bury_what_nobody_can(now);
   }
   for (auto& [id, s] : sessions_) {

@@ -103,7 +103,8 @@ class consumer::impl : public std::enable_shared_from_this<consumer::impl> {
   shell::link_io<core::consumer_core> link_;
   std::unique_ptr<shell::dead_letter_link> letters_;  // null: discards or collects
   std::vector<core::run_end> ends_;
-  std::vector<core::held*> reclaimed_, buried_;
+  std::vector<core::held*> reclaimed_;
+  std::vector<shell::dead_letter_link::confirmed> buried_;
   std::vector<shell::command> taken_commands_;
   std::vector<firing> firings_;
   std::vector<zmq::pollitem_t> poll_items_;

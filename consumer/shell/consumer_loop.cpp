@@ -76,14 +76,14 @@ bool consumer::impl::turn(core::instant now) {
   busy = link_.send(now) || busy;
   if (letters_) {
     for (auto* d : core_.burials) {
-      letters_->bury(now, d);
+      letters_->bury(now, {d->id, d->why, d->retries.get(), d->headers, d->payload, d});
     }
     if (const auto size = core_.take_burial_wish(); size > 0) {
       letters_->want(now, size);
     }
     busy = letters_->flush(now, buried_) || !buried_.empty() || busy;
-    for (auto* d : std::exchange(buried_, {})) {
-      core_.handle_buried(now, d);
+    for (const auto& b : std::exchange(buried_, {})) {
+      core_.handle_buried(now, static_cast<core::held*>(b.owner));
     }
   }
   core_.burials.clear();

@@ -49,27 +49,26 @@ void dead_letter_link::handle_time(core::instant now) {
   link_.handle_time(now);
 }
 
-void dead_letter_link::bury(core::instant now, core::held* d) {
-  auto& same = under_way_[d->id];
-  same.push_back(d);
+void dead_letter_link::bury(core::instant now, const letter& l) {
+  auto& same = under_way_[l.id];
+  same.push_back(l.owner);
   if (same.size() > 1) {
     return;
   }
   wire::dead_letter_parts parts;
-  parts.id = d->id;
+  parts.id = l.id;
   parts.origin = origin_;
-  parts.why = d->why;
-  parts.record = d->retries.get();
-  parts.headers = d->headers;
-  parts.payload = d->payload;
+  parts.why = l.why;
+  parts.record = l.record;
+  parts.headers = l.headers;
+  parts.payload = l.payload;
   wire::encode_dead_letter(parts, scratch_);
-  auto letter = std::make_unique<core::stored_message>(wire::dead_letter_key(d->id), std::string_view(), scratch_);
-  // Only a name: the core keeps `d` until it is told that it is buried.
-  letter->receipt = std::shared_ptr<void>(std::shared_ptr<void>(), d);
-  core_.submit(now, std::move(letter));
+  auto m = std::make_unique<core::stored_message>(wire::dead_letter_key(l.id), std::string_view(), scratch_);
+  m->receipt = std::make_shared<message_id>(l.id);
+  core_.submit(now, std::move(m));
 }
 
-bool dead_letter_link::flush(core::instant now, std::vector<core::held*>& buried) {
+bool dead_letter_link::flush(core::instant now, std::vector<confirmed>& buried) {
   core_.flush(now);
   const bool told = link_.send(now);
   for (const auto& f : core_.finished_messages) {
@@ -77,8 +76,10 @@ bool dead_letter_link::flush(core::instant now, std::vector<core::held*>& buried
     if (f.state != final_state::accepted && f.state != final_state::dead_lettered) {
       continue;
     }
-    auto it = under_way_.find(static_cast<core::held*>(f.receipt.get())->id);
-    buried.insert(buried.end(), it->second.begin(), it->second.end());
+    auto it = under_way_.find(*static_cast<const message_id*>(f.receipt.get()));
+    for (auto* owner : it->second) {
+      buried.push_back({it->first, owner});
+    }
     under_way_.erase(it);
   }
   core_.finished_messages.clear();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The onay authors
 //
-// A consumer's link to its dead-letter collector, where it is a sender: its own sockets and sender core, on the
-// consumer's I/O thread. What a letter waits for is the collector's confirmation, nothing else.
+// A link to a dead-letter collector, where its owner (a consumer, or a sender) is a sender: its own sockets and sender
+// core, on the owner's I/O thread. What a letter waits for is the collector's confirmation, nothing else.
 #pragma once
 
-#include "core/consumer_core.hpp"
 #include "core/sender_core.hpp"
 #include "shell/entropy.hpp"
 #include "shell/link_io.hpp"
@@ -22,7 +21,7 @@ namespace onay::shell {
 
 class dead_letter_link {
  public:
-  // `origin`: the consumer's logical id. `largest`: key + headers + payload of the largest message to be buried.
+  // `origin`: the owner's logical id. `largest`: key + headers + payload of the largest message to be buried.
   dead_letter_link(zmq::context_t& context, const endpoint& where, const std::string& origin, std::uint64_t largest,
                    link_filter* filter);
 
@@ -39,12 +38,25 @@ class dead_letter_link {
   void handle_time(core::instant now);
 
   // --- commands ---
-  void bury(core::instant now, core::held* d);
+  // The views needn't outlive the call. `owner` is given back with the confirmation.
+  struct letter {
+    message_id id;
+    reason why = reason::none;
+    const retry_record* record = nullptr;
+    std::string_view headers;
+    std::string_view payload;
+    void* owner = nullptr;
+  };
+  void bury(core::instant now, const letter& l);
   // There was no room for a letter of this size.
   void want(core::instant now, std::uint64_t size) { core_.want_credit(now, size); }
   void begin_close(core::instant now) { core_.begin_close(now); }
   // The end of a turn. Puts into `buried` what the collector has confirmed. True if the next turn has something to do.
-  bool flush(core::instant now, std::vector<core::held*>& buried);
+  struct confirmed {
+    message_id id;
+    void* owner = nullptr;
+  };
+  bool flush(core::instant now, std::vector<confirmed>& buried);
   void close(std::chrono::milliseconds linger) { sockets_.close(linger); }
 
   // --- waiting ---
@@ -61,7 +73,7 @@ class dead_letter_link {
   std::string scratch_;
   // The letters under way. A message can come here a second time while its letter is: its session ended and it was
   // handed over anew. The second one waits for the first one's letter, which is the same.
-  std::map<message_id, std::vector<core::held*>> under_way_;
+  std::map<message_id, std::vector<void*>> under_way_;
 };
 
 }  // namespace onay::shell

@@ -138,9 +138,6 @@ sender_options validated(sender_options o, bool own_context) {
   require_bytes("headers_max", o.headers_max, 16U << 20U);
   if (o.dead_letters) {
     require_dead_letter_endpoint(*o.dead_letters, o.endpoints, own_context);
-    throw configuration_error(
-        "dead_letters", quoted(o.dead_letters->address), "nothing",
-        "A sender can't bury by itself yet; its consumers' dead-letter endpoints take its messages.");
   }
   require_io_threads(o.io_threads);
   require_name(o.logical_id);

@@ -67,11 +67,16 @@ sender::impl::impl(sender_options options, zmq::context_t* context, shell::link_
         b->callback_failures += c.receipt->run_callbacks();
         b->gate.leave(1, c.bytes);
       }),
-      own_context_(context != nullptr ? nullptr : shell::make_context(options_.io_threads, options_.endpoints.size())),
+      own_context_(context != nullptr ? nullptr
+                                      : shell::make_context(options_.io_threads, options_.endpoints.size() + 1)),
       sockets_(context != nullptr ? *context : *own_context_, options_.endpoints,
                shell::largest_frame(shell::largest_message(options_))),
       core_(config_of(options_), entropy_),
       link_(core_, sockets_, filter),
+      letters_(options_.dead_letters ? std::make_unique<shell::dead_letter_link>(
+                                           context != nullptr ? *context : *own_context_, *options_.dead_letters,
+                                           core_.config().logical_id, shell::largest_message(options_), nullptr)
+                                     : nullptr),
       addresses_(sockets_.addresses()) {
   try {
     io_ = std::thread([this] { io_main(); });

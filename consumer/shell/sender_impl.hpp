@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/sender_core.hpp"
+#include "shell/dead_letter_link.hpp"
 #include "shell/entropy.hpp"
 #include "shell/link_filter.hpp"
 #include "shell/link_io.hpp"
@@ -68,6 +69,7 @@ class sender::impl {
   void settle_receipt(std::shared_ptr<void>&& r, core::finished& f, bool last, std::uint64_t bytes);
   void sleep();
   bool part(core::instant now);
+  bool bury(core::instant now);
   void last_words();
   [[nodiscard]] sender_status look() const;
 
@@ -82,6 +84,8 @@ class sender::impl {
   shell::system_entropy entropy_;
   core::sender_core core_;
   shell::link_io<core::sender_core> link_;
+  std::unique_ptr<shell::dead_letter_link> letters_;  // null: what no consumer can bury waits
+  std::vector<shell::dead_letter_link::confirmed> buried_;
   std::vector<shell::send_gate::submission> submissions_;
   std::vector<shell::command> taken_commands_;
   std::vector<called_back> with_callbacks_;

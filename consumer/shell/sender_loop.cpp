@@ -23,6 +23,9 @@ constexpr std::chrono::milliseconds last_linger(200);
 
 void sender::impl::io_main() {
   link_.start(shell::read_clocks());
+  if (letters_) {
+    letters_->start(shell::read_clocks());
+  }
   for (;;) {
     const auto now = shell::read_clocks();
     bool busy = take_submissions(now);
@@ -31,10 +34,18 @@ void sender::impl::io_main() {
     if (received.dry || now.boot - last_timers_ >= timers_longest) {
       core_.handle_time(now);
       link_.handle_time(now);
+      if (letters_) {
+        letters_->handle_time(now);
+      }
       last_timers_ = now.boot;
+    }
+    if (letters_) {
+      busy = letters_->receive(now).any || busy;
+      core_.set_burial_room(letters_->room(), letters_->room_bytes());
     }
     core_.flush(now);
     busy = link_.send(now) || busy;
+    busy = bury(now) || busy;
     hand_over();
     if (part_until_ != core::never && part(now)) {
       break;
@@ -44,6 +55,25 @@ void sender::impl::io_main() {
     }
   }
   last_words();
+}
+
+// This sender's own dead letters: of messages that no connected consumer can bury.
+bool sender::impl::bury(core::instant now) {
+  if (!letters_) {
+    return false;
+  }
+  for (const auto& b : core_.burials) {
+    letters_->bury(now, {b.id, b.why, &b.record, b.message->headers(), b.message->payload(), nullptr});
+  }
+  core_.burials.clear();
+  if (const auto size = core_.burial_wish(); size > 0) {
+    letters_->want(now, size);
+  }
+  const bool told = letters_->flush(now, buried_);
+  for (const auto& b : buried_) {
+    core_.handle_buried(now, b.id.number);
+  }
+  return !std::exchange(buried_, {}).empty() || told;
 }
 
 bool sender::impl::take_submissions(core::instant now) {
@@ -127,13 +157,20 @@ void sender::impl::sleep() {
   poll_items_.push_back({nullptr, books_->wake.descriptor(), ZMQ_POLLIN, 0});
   link_.watch(poll_items_);
   const auto now = boot_clock::now();
-  const auto deadline = std::min({core_.next_deadline(), link_.next_deadline(now), part_until_});
+  auto deadline = std::min({core_.next_deadline(), link_.next_deadline(now), part_until_});
+  if (letters_) {
+    letters_->watch(poll_items_);
+    deadline = std::min(deadline, letters_->next_deadline(now));
+  }
   // An interrupted poll is a short sleep.
   (void)zmq_poll(poll_items_.data(), int(poll_items_.size()), shell::poll_timeout_ms(now, deadline));
   if ((poll_items_[0].revents & ZMQ_POLLIN) != 0) {
     books_->wake.clear();
   }
   link_.watched(shell::read_clocks(), poll_items_);
+  if (letters_) {
+    letters_->watched(shell::read_clocks(), poll_items_);
+  }
 }
 
 // Closing: true once the peers have answered our BYE, or had their time to.
@@ -149,6 +186,11 @@ void sender::impl::last_words() {
     final_ = look();
   }
   commands_.close();
+  if (letters_) {
+    letters_->begin_close(now);
+    letters_->flush(now, buried_);
+    letters_->close(last_linger);
+  }
   sockets_.close(last_linger);
 }
 

@@ -145,8 +145,7 @@ TEST_CASE("a consumer that is destroyed without a word is replaced by the next o
     [[nodiscard]] time_point next_deadline() const override { return time_point::max(); }
   } silence;
   auto first = shell::access::make(
-      receiving(connect(up->addresses().at(0))),
-      [&](const delivery&, context&) { return accept("first"); }, silence);
+      receiving(connect(up->addresses().at(0))), [&](const delivery&, context&) { return accept("first"); }, silence);
   first->start();
   // From here on it has credit: what is sent next goes to it.
   REQUIRE(outcome_of(up->send(letter("before")).ticket).result == "first");

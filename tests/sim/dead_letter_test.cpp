@@ -151,3 +151,63 @@ TEST_CASE("a collector with little credit takes a thousand letters in turn") {
   CHECK(p.letters.size() == 1'000);
   CHECK(p.effects.starts.size() == 1'000);
 }
+
+// --- a sender's own dead letters ---
+
+TEST_CASE("with nobody there, messages past their limit are counted as overdue, whatever waits before them") {
+  pair p;
+  p.kill(0);
+  p.send("long");
+  p.send("a", "payload", 100ms);
+  p.send("b", "payload", 1500ms);
+  p.drive(90ms);
+  CHECK(p.sender->core.overdue() == 0);
+  p.drive(1s);
+  CHECK(p.sender->core.overdue() == 1);
+  p.drive(1s);
+  CHECK(p.sender->core.overdue() == 2);
+  CHECK(p.sender->core.burials.empty());  // it has no endpoint of its own
+  p.add_consumer();
+  REQUIRE(p.drive_until([&] { return p.pending() == 0; }, 5s));
+  CHECK(p.effects.started("a") + p.effects.started("b") == 0);
+  CHECK(p.effects.effect("long") == 1);
+  CHECK(p.letters.size() == 2);
+}
+
+TEST_CASE("a sender buries by itself only what no consumer can, in order, and as much as its collector has room for") {
+  pair::options o;
+  o.sender.buries_itself = true;
+  pair p(o);
+  auto& core = p.sender->core;
+  p.drive(1s);
+  p.handler = [](const core::held&) { return run_plan{30s}; };
+  auto late = p.send("late", "payload", 1s);  // a consumer is there, and buries it
+  REQUIRE(p.drive_until([&] { return p.effects.started("late") == 1; }, 1s));
+  p.drive(1s);
+  CHECK(core.burials.empty());
+  p.kill(0);
+  p.drive(5s);  // its lease
+  p.send("x", "payload", 100ms);
+  p.send("y", "payload", 100ms);
+  p.drive(2s);
+  CHECK(core.overdue() == 3);
+  CHECK(core.burials.empty());  // no room yet
+  CHECK(core.burial_wish() > 0);
+  core.set_burial_room(2, 1U << 20U);
+  p.sender->turn();
+  REQUIRE(core.burials.size() == 2);
+  CHECK(core.burials[0].message->key() == "late");
+  CHECK(core.burials[0].why == reason::too_old);
+  CHECK(core.burials[0].record.attempts == 1);  // the consumer died in it
+  CHECK(core.burials[1].message->key() == "x");
+  const auto first = core.burials[0].id.number;
+  core.burials.clear();
+  p.add_consumer();  // what is on its way isn't handed over any more
+  REQUIRE(p.drive_until([&] { return p.letters.size() == 1; }, 5s));
+  CHECK(p.letters.begin()->second.record.operation_key == "y");
+  core.handle_buried(p.net.instant(), first);
+  p.drive(1s);
+  REQUIRE(late->end);
+  CHECK(late->end->state == final_state::dead_lettered);
+  CHECK(p.pending() == 1);
+}
