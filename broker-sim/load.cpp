@@ -58,10 +58,21 @@ void load::advance() {
   if (!options_.input.empty()) {
     read_line();
   } else {
-    key_ = fmt::format("m{:09}", number_);
+    write_key();
     // Told apart by more than their key: a payload delivered under another's key would be noticed as a conflict.
     std::memcpy(line_.data(), key_.data(), std::min(line_.size(), key_.size()));
   }
+}
+
+// As fmt::format("m{:09}", number_) would, but at full speed that is a tenth of what sending a message costs.
+void load::write_key() {
+  if (number_ == 1 || number_ > 999'999'999) {
+    key_ = fmt::format("m{:09}", number_);
+    return;
+  }
+  auto digit = key_.rbegin();
+  for (; *digit == '9'; ++digit) *digit = '0';
+  ++*digit;
 }
 
 void load::read_line() {

@@ -44,6 +44,7 @@ class load {
   void advance();
 
  private:
+  void write_key();
   void read_line();
 
   load_options options_;

@@ -178,7 +178,8 @@ void pipeline::stop() {
   collector_.signal(SIGTERM);
   const auto end = collector_.wait_for(std::chrono::duration_cast<std::chrono::milliseconds>(stop_patience));
   if (!end) collector_.signal(SIGKILL);
-  collector_sound_ = end && end->code == 0 && end->signal == 0;
+  // Of SIGTERM it dies only when it has just been started and doesn't listen yet.
+  collector_sound_ = end && ((end->code == 0 && end->signal == 0) || end->signal == SIGTERM);
 }
 
 std::uint64_t pipeline::link_cuts() const {

@@ -3,6 +3,7 @@
 #include "receipts.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace onay::sim {
 namespace {
@@ -29,23 +30,53 @@ void receipt_book::follow(std::uint64_t message, time_point called_at, const rec
   if (!first_sent_) first_sent_ = called_at;
   endings_[message] = ending::open;
   const auto sent = sent_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!times(message)) {
+    followed_.push_back({static_cast<std::uint32_t>(message), ticket});
+    // Two for one: catches up. Behind one that takes long there may be many that are settled.
+    for (int i = 0; i < 2 && !followed_.empty() && collect_one(followed_.front()); ++i) followed_.pop_front();
+    if (followed_.size() > held_max_ + held_max_ / 4) collect();
+    open_max_ = std::max(open_max_, std::min(held_max_, sent - std::min(sent, settled())));
+    return;
+  }
   open_max_ = std::max(open_max_, sent - std::min(sent, settled()));
   ticket.on_settled([this, index = static_cast<std::uint32_t>(message),
                      at = low_us(called_at)](const settled_message& how) { settle(index, at, how); });
 }
 
-void receipt_book::settle(std::uint32_t message, std::uint32_t called_at_us, const settled_message& how) {
-  const auto now = boot_clock::now();
+void receipt_book::collect() {
+  std::erase_if(followed_, [this](const followed& f) { return collect_one(f); });
+  if (std::exchange(collected_, false)) {
+    const std::lock_guard lock(mutex_);
+    last_settled_ = boot_clock::now();
+  }
+}
+
+bool receipt_book::collect_one(const followed& f) {
+  const auto* how = f.ticket.poll();
+  if (how == nullptr) return false;
+  // A close without an answer is no receipt.
+  collected_ = note(f.message, *how) != ending::unknown || collected_;
+  return true;
+}
+
+// The order matters: what is counted as settled has its ending.
+ending receipt_book::note(std::uint32_t message, const settled_message& how) {
   const auto end = ending_of(how);
   endings_[message] = end;
+  if (end == ending::dead_lettered) dead_.fetch_add(1, std::memory_order_relaxed);
+  settled_.fetch_add(1, std::memory_order_relaxed);
+  return end;
+}
+
+void receipt_book::settle(std::uint32_t message, std::uint32_t called_at_us, const settled_message& how) {
+  const auto now = boot_clock::now();
   {
+    const auto end = ending_of(how);
     const std::lock_guard lock(mutex_);
-    // A close without an answer is no receipt.
     if (end != ending::unknown) last_settled_ = now;
     if (end == ending::accepted) latency_.add(low_us(now) - called_at_us);
   }
-  if (end == ending::dead_lettered) dead_.fetch_add(1, std::memory_order_relaxed);
-  settled_.fetch_add(1, std::memory_order_relaxed);
+  note(message, how);
 }
 
 }  // namespace onay::sim

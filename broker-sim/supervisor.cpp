@@ -76,6 +76,8 @@ void supervisor::reap(slot& s, std::uint32_t worker, bool restart) {
   const auto end = s.child->poll();
   if (!end) return;
   s.child.reset();
+  // Told to stop before it had learnt to listen: it had just been started.
+  const bool obeyed = !restart && end->signal == SIGTERM;
   {
     const std::lock_guard lock(mutex_);
     auto& l = lives_[s.life];
@@ -83,7 +85,7 @@ void supervisor::reap(slot& s, std::uint32_t worker, bool restart) {
     if (s.killed) {  // perhaps while it was shooting itself; there is no telling
       l.how = s.overdue ? life::end::overdue : life::end::killed;
       ++(s.overdue ? overdue_ : kills_);
-    } else if (end->signal != 0 || end->code != 0) {
+    } else if (!obeyed && (end->signal != 0 || end->code != 0)) {
       l.how = life::end::crashed;
       ++crashes_;
       if (!(settings_.poison && end->signal == SIGKILL) && unexplained_.size() < unexplained_max) {

@@ -35,7 +35,10 @@ sender_options to_sender(const upstream_settings& s) {
 }  // namespace
 
 upstream::upstream(upstream_settings settings, load& messages)
-    : settings_(std::move(settings)), load_(messages), book_(messages.size()) {
+    : settings_(std::move(settings)),
+      load_(messages),
+      book_(messages.size(), settings_.unsettled.value_or(sender_options{}.unsettled_max),
+            messages.options().rate > 0) {
   if (settings_.age_max) sent_at_.resize(messages.size());
   if (settings_.faults.any()) {
     filter_ = std::make_unique<fault_filter>(settings_.faults);
@@ -51,9 +54,9 @@ std::vector<std::string> upstream::addresses() const { return sender_->addresses
 
 bool upstream::send_one(const interruption& ask, unsigned& stop) {
   for (;;) {
-    const auto now = boot_clock::now();
-    const auto sent = sender_->send_for(load_.current(), glance);
     const auto number = book_.sent();
+    const auto now = book_.times(number) || !sent_at_.empty() ? boot_clock::now() : time_point();
+    const auto sent = sender_->send_for(load_.current(), glance);
     if (sent) {
       if (!sent_at_.empty()) sent_at_[number] = to_ticks(now - settings_.beginning);
       book_.follow(number, now, sent.ticket);
@@ -69,6 +72,7 @@ bool upstream::send_one(const interruption& ask, unsigned& stop) {
 }
 
 bool upstream::stalled() {
+  book_.collect();
   const auto now = boot_clock::now();
   if (const auto settled = book_.settled(); settled != settled_before_ || moved_at_ == time_point()) {
     settled_before_ = settled;
@@ -106,6 +110,7 @@ upstream_end upstream::run(const interruption& ask) {
   if (stalled()) return upstream_end::stalled;
   for (;;) {
     const bool idle = sender_->wait_idle(glance);
+    book_.collect();
     if (idle && book_.settled() == book_.sent()) break;
     if (stop = ask(*this); stop >= 2) return upstream_end::abandoned;
     if (stalled()) return upstream_end::stalled;
@@ -117,6 +122,7 @@ upstream_end upstream::run(const interruption& ask) {
 void upstream::close(duration patience) {
   if (!sender_) return;
   sender_->close(patience);
+  book_.collect();
   last_status_ = sender_->status();
   sender_.reset();
   if (filter_) faults_ = filter_->counts();

@@ -182,11 +182,9 @@ void consumer_core::send_settle(instant now, consumer_session& s) {
   f.session = s.id;
   f.number = ++s.settle_number;
   const bool expects = !s.accepted_now.empty() || !s.others_now.empty() || s.late_now || s.ask_now;
-  std::sort(s.accepted_now.begin(), s.accepted_now.end());
-  s.accepted_now.erase(std::unique(s.accepted_now.begin(), s.accepted_now.end()), s.accepted_now.end());
+  sort_unique(s.accepted_now);
   f.accepted = ranges::from(s.accepted_now);
-  std::sort(s.others_now.begin(), s.others_now.end());
-  s.others_now.erase(std::unique(s.others_now.begin(), s.others_now.end()), s.others_now.end());
+  sort_unique(s.others_now);
   std::size_t count = 0, bytes = 0;
   for (; count < s.others_now.size() && count < settlements_per_frame && bytes < settle_bytes; ++count) {
     const auto tag = s.others_now[count];

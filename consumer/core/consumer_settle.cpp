@@ -190,8 +190,7 @@ void consumer_core::confirm_tag(instant now, consumer_session& s, std::uint64_t 
 // The sender has seen a heartbeat that was sent after these settlements and hasn't answered them: they are lost, or
 // their answers are. Saying it again is harmless.
 void consumer_core::repeat_unconfirmed(instant now, consumer_session& s) {
-  std::sort(s.unconfirmed.begin(), s.unconfirmed.end());
-  s.unconfirmed.erase(std::unique(s.unconfirmed.begin(), s.unconfirmed.end()), s.unconfirmed.end());
+  sort_unique(s.unconfirmed);
   std::erase_if(s.unconfirmed, [&](std::uint64_t tag) {
     auto* t = s.tags.find(tag);
     if (t == nullptr || !t->settled) {

@@ -13,6 +13,7 @@
 #include <onay/time.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -141,7 +142,7 @@ struct document {
   std::string_view payload;
   // Condemned only: nothing but these and the original bytes is needed to bury it.
   reason why = reason::none;
-  std::optional<retry_record> record;
+  std::shared_ptr<const retry_record> record;  // apart: a plain delivery shouldn't carry its size about
 };
 
 namespace delivery_flag {

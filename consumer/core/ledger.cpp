@@ -26,8 +26,10 @@ stored_message* ledger::find(std::uint64_t number) {
   return e == nullptr ? nullptr : e->message.get();
 }
 
-stored_message* ledger::find_key(std::string_view key) {
-  auto** found = by_key_.find(hash_bytes(key, seed_), [&](stored_message* m) { return m->key() == key; });
+std::uint64_t ledger::hash(std::string_view key) const { return hash_bytes(key, seed_); }
+
+stored_message* ledger::find_same_key(const stored_message& m) {
+  auto** found = by_key_.find(m.key_hash, [&](stored_message* held) { return held->key() == m.key(); });
   return found == nullptr ? nullptr : *found;
 }
 
@@ -56,7 +58,6 @@ retry_record ledger::record_of(const stored_message& m, instant now, final_state
 stored_message* ledger::add(std::unique_ptr<stored_message> m) {
   auto* raw = m.get();
   raw->number = ++last_number_;
-  raw->key_hash = hash_bytes(raw->key(), seed_);
   raw->where = stored_message::place::ready;
   by_key_.insert(raw->key_hash, raw);
   by_number_.insert(raw->number, {std::move(m)});
@@ -162,7 +163,10 @@ void ledger::settle(stored_message* m) {
 
 void ledger::remove(stored_message* m) {
   assert(m->where == stored_message::place::settled);
-  by_number_.erase(m->number);
+  auto e = by_number_.take(m->number);
+  if (removed.size() < removed_max && m->size() <= removed_bytes_max) {
+    removed.push_back(std::move(e.message));
+  }
 }
 
 void ledger::handle_time(time_point now) {

@@ -9,6 +9,7 @@
 #include "core/hash_index.hpp"
 #include "core/indexed_heap.hpp"
 #include "core/instant.hpp"
+#include "core/prefetch.hpp"
 #include "core/sequence_table.hpp"
 
 #include <cstring>
@@ -21,7 +22,7 @@ namespace onay::core {
 
 struct sender_session;
 
-// One message as `send` took it, and everything the sender knows of it. Bytes and record share two allocations, because
+// One message as `send` took it, and everything the sender knows of it. Bytes and record share one allocation, because
 // a million of them may wait (perf: at most 400 bytes beside key and payload).
 struct stored_message {
   enum class place : std::uint8_t {
@@ -32,29 +33,24 @@ struct stored_message {
     settled,    // accepted late; an open tag elsewhere still names its number
   };
 
-  stored_message(std::string_view key, std::string_view headers, std::string_view payload)
-      : key_size(std::uint32_t(key.size())),
-        headers_size(std::uint32_t(headers.size())),
-        payload_size(payload.size()),
-        bytes(new char[key.size() + headers.size() + payload.size()]) {
-    auto* at = bytes.get();
-    for (auto part : {key, headers, payload}) {
-      if (!part.empty()) {
-        std::memcpy(at, part.data(), part.size());
-      }
-      at += part.size();
-    }
+  // `hash`: of the key, by the ledger that the message is for.
+  [[nodiscard]] static std::unique_ptr<stored_message> make(std::string_view key, std::uint64_t hash,
+                                                            std::string_view headers, std::string_view payload) {
+    const trailing bytes{key.size() + headers.size() + payload.size()};
+    std::unique_ptr<stored_message> m(new (bytes) stored_message(key, headers, payload));
+    m->key_hash = hash;
+    return m;
   }
+  static void operator delete(void* p) { ::operator delete(p); }
 
-  [[nodiscard]] std::string_view key() const { return {bytes.get(), key_size}; }
-  [[nodiscard]] std::string_view headers() const { return {bytes.get() + key_size, headers_size}; }
-  [[nodiscard]] std::string_view payload() const { return {bytes.get() + key_size + headers_size, payload_size}; }
+  [[nodiscard]] std::string_view key() const { return {bytes(), key_size}; }
+  [[nodiscard]] std::string_view headers() const { return {bytes() + key_size, headers_size}; }
+  [[nodiscard]] std::string_view payload() const { return {bytes() + key_size + headers_size, payload_size}; }
   [[nodiscard]] std::uint64_t size() const { return key_size + headers_size + payload_size; }
 
-  std::uint32_t key_size;
-  std::uint32_t headers_size;
-  std::uint64_t payload_size;
-  std::unique_ptr<char[]> bytes;
+  const std::uint32_t key_size;
+  const std::uint32_t headers_size;
+  const std::uint64_t payload_size;
 
   std::uint64_t number = 0;
   std::uint64_t key_hash = 0;
@@ -87,6 +83,26 @@ struct stored_message {
   // Links of the ready list.
   stored_message* next = nullptr;
   std::uint32_t heap_index = 0xffffffff;
+
+ private:
+  // How many bytes follow the object in its allocation.
+  struct trailing {
+    std::size_t bytes;
+  };
+  static void* operator new(std::size_t size, trailing extra) { return ::operator new(size + extra.bytes); }
+  static void operator delete(void* p, trailing) { ::operator delete(p); }
+
+  stored_message(std::string_view key, std::string_view headers, std::string_view payload)
+      : key_size(std::uint32_t(key.size())), headers_size(std::uint32_t(headers.size())), payload_size(payload.size()) {
+    auto* at = reinterpret_cast<char*>(this + 1);
+    for (auto part : {key, headers, payload}) {
+      if (!part.empty()) {
+        std::memcpy(at, part.data(), part.size());
+      }
+      at += part.size();
+    }
+  }
+  [[nodiscard]] const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
 };
 
 class ledger {
@@ -101,11 +117,16 @@ class ledger {
   [[nodiscard]] std::size_t condemned() const { return condemned_; }
   [[nodiscard]] std::uint64_t ready_bytes() const { return ready_bytes_; }
   stored_message* find(std::uint64_t number);
-  stored_message* find_key(std::string_view key);
+  // The hash of a key, which a message has to have when it comes here. Any thread.
+  [[nodiscard]] std::uint64_t hash(std::string_view key) const;
+  // Of a message that will be looked up soon and is loaded itself.
+  void prefetch_lookup(const stored_message& m) const { by_key_.prefetch(m.key_hash); }
+  // The held message with the key of `m`; null if there is none.
+  stored_message* find_same_key(const stored_message& m);
   [[nodiscard]] retry_record record_of(const stored_message& m, instant now, final_state state) const;
 
   // --- commands ---
-  // Gives it a number; it is ready. The key must be absent.
+  // Gives it a number; it is ready. `find_same_key` must have found nothing.
   stored_message* add(std::unique_ptr<stored_message> m);
   // The oldest ready message: null if none.
   stored_message* front();
@@ -127,6 +148,18 @@ class ledger {
   }
   static void note_attempt(stored_message& m, utc_time at);
 
+  // Of a message that will be settled soon and is loaded itself.
+  void prefetch_settling(const stored_message& m) const {
+    by_key_.prefetch(m.key_hash);
+    prefetch(m.receipt.get());
+  }
+
+  // Removed ones that are small, up to `removed_max`: for the thread that allocated them to free. An allocator is at
+  // its slowest where one thread allocates what another one frees.
+  std::vector<std::unique_ptr<stored_message>> removed;
+  static constexpr std::size_t removed_max = 1024;
+  static constexpr std::uint64_t removed_bytes_max = 4096;  // of one
+
  private:
   struct entry {
     std::unique_ptr<stored_message> message;
@@ -144,7 +177,7 @@ class ledger {
 
   void take_from_where_it_is(stored_message* m);
 
-  std::uint64_t seed_;
+  const std::uint64_t seed_;
   std::uint64_t last_number_ = 0;
   sequence_table<entry> by_number_;
   hash_index<stored_message*> by_key_;

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
 #include <vector>
 
 namespace onay::core {
@@ -16,6 +19,15 @@ struct range {
   std::uint64_t last = 0;  // inclusive, >= first
   friend bool operator==(const range&, const range&) = default;
 };
+
+// Sorts, and drops repetitions. Tags mostly come in order.
+inline void sort_unique(std::vector<std::uint64_t>& values) {
+  if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end()) {
+    return;
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
 
 class ranges {
  public:

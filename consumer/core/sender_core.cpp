@@ -50,7 +50,7 @@ void sender_core::add_connection(instant now, const route& r) { links_.add_conne
 
 sender_core::submitted sender_core::submit(instant now, std::unique_ptr<stored_message> m,
                                            std::optional<duration> deadline) {
-  if (auto* held = ledger_.find_key(m->key())) {
+  if (auto* held = ledger_.find_same_key(*m)) {
     if (held->payload() == m->payload()) {
       ++counters_.joined;
       if (!held->joined) {

@@ -113,6 +113,13 @@ class sender_core {
   [[nodiscard]] const sender_config& config() const { return config_; }
   [[nodiscard]] const sender_counters& counters() const { return counters_; }
   [[nodiscard]] const ledger& messages() const { return ledger_; }
+  // A message for `submit`. Any thread.
+  [[nodiscard]] std::unique_ptr<stored_message> make_message(std::string_view key, std::string_view headers,
+                                                             std::string_view payload) const {
+    return stored_message::make(key, ledger_.hash(key), headers, payload);
+  }
+  // See `ledger::removed`; may be emptied at any time.
+  [[nodiscard]] std::vector<std::unique_ptr<stored_message>>& removed_messages() { return ledger_.removed; }
   [[nodiscard]] std::size_t overdue() const { return overdue_.size(); }
   [[nodiscard]] std::size_t undeliverable() const { return undeliverable_.size(); }
   [[nodiscard]] std::size_t delivered() const;

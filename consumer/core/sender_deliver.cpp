@@ -138,6 +138,9 @@ void sender_core::fill_frame(instant now, sender_session& s, std::size_t count) 
     if (m == nullptr || !s.fits(m->size()) || !takes(s, *m, now.boot, too_large)) {
       break;
     }
+    if (m->next != nullptr) {
+      prefetch(m->next, sizeof *m->next + 64);
+    }
     const auto cost = m->size() + item_overhead;
     if (!f.items.empty() && (bytes + cost > config_.frame_bytes || m->alone_in_frame)) {
       break;
@@ -194,7 +197,7 @@ deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) 
   }
   if (m->condemned) {
     item.doc.why = m->why;
-    item.doc.record = ledger_.record_of(*m, now, final_state::condemned);
+    item.doc.record = std::make_shared<const retry_record>(ledger_.record_of(*m, now, final_state::condemned));
   }
   return item;
 }
@@ -202,8 +205,7 @@ deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) 
 // A tag sent before the heartbeat that the consumer echoes, and named by none of its heartbeats, is missing. It goes
 // out again with the next flush: what is made of a message now could be read after a later input has ended it.
 void sender_core::find_missing(sender_session& s, std::uint64_t echo, const consumer_heartbeat& h) {
-  std::sort(s.unnamed.begin(), s.unnamed.end());
-  s.unnamed.erase(std::unique(s.unnamed.begin(), s.unnamed.end()), s.unnamed.end());
+  sort_unique(s.unnamed);
   std::erase_if(s.unnamed, [&](std::uint64_t tag) {
     auto* t = s.tags.find(tag);
     if (t == nullptr) {

@@ -66,6 +66,12 @@ void sender_core::apply_ranges(instant now, sender_session& s, const ranges& acc
     }
     // A tag that isn't open any more was settled the first time that this was said.
     s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot& open) {
+      if (const auto* ahead = s.tags.find(tag + 12); ahead != nullptr && ahead->message != nullptr) {
+        prefetch(ahead->message, sizeof *ahead->message);
+      }
+      if (const auto* ahead = s.tags.find(tag + 6); ahead != nullptr && ahead->message != nullptr) {
+        ledger_.prefetch_settling(*ahead->message);
+      }
       const auto t = open;
       if (t.message != nullptr) {
         if (t.message->condemned) {

@@ -79,6 +79,20 @@ class sequence_table {
     return false;
   }
 
+  // Erases it and gives it back; it must be there.
+  T take(std::uint64_t number) {
+    assert(find(number) != nullptr);
+    --size_;
+    if (!in_ring(number)) {
+      return std::move(stragglers_.extract(number).mapped());
+    }
+    T value = std::exchange(ring_[number & mask()], T{});
+    if (number == base_) {
+      skip_empty();
+    }
+    return value;
+  }
+
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
 

@@ -74,9 +74,11 @@ consumer::impl::impl(consumer_options options, any_handler handle, zmq::context_
       home_(std::make_shared<shell::workshop>(options_.concurrency + std::min(options_.credit_max, dispatch_ahead_max),
                                               options_.concurrency)),
       commands_(home_->bell),
-      stop_callbacks_([this](firing& f) {
+      stop_callbacks_([this](std::vector<firing>& stops) {
         own_thread_of = this;
-        f.run->fire(f.generation);
+        for (auto& f : stops) {
+          f.run->fire(f.generation);
+        }
       }),
       own_context_(context != nullptr ? nullptr
                                       : shell::make_context(options_.io_threads, options_.endpoints.size() + 1)),

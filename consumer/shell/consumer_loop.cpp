@@ -2,6 +2,7 @@
 // Copyright The onay authors
 //
 // The consumer's I/O thread.
+#include "core/prefetch.hpp"
 #include "shell/clock.hpp"
 #include "shell/consumer_impl.hpp"
 #include "shell/why_idle.hpp"
@@ -94,8 +95,11 @@ bool consumer::impl::take_ends(core::instant now) {
   if (!home_->ends.take(ends_)) {
     return false;
   }
-  for (auto& e : ends_) {
-    core_.handle_ended(now, std::move(e));
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (i + 4 < ends_.size()) {
+      core::prefetch(ends_[i + 4].delivery, sizeof(core::held));
+    }
+    core_.handle_ended(now, std::move(ends_[i]));
   }
   ends_.clear();
   return true;

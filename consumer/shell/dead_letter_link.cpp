@@ -63,7 +63,7 @@ void dead_letter_link::bury(core::instant now, const letter& l) {
   parts.headers = l.headers;
   parts.payload = l.payload;
   wire::encode_dead_letter(parts, scratch_);
-  auto m = std::make_unique<core::stored_message>(wire::dead_letter_key(l.id), std::string_view(), scratch_);
+  auto m = core_.make_message(wire::dead_letter_key(l.id), std::string_view(), scratch_);
   m->receipt = std::make_shared<message_id>(l.id);
   core_.submit(now, std::move(m));
 }

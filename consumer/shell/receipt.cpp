@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
 namespace onay {
 
@@ -93,10 +94,11 @@ void receipt_state::add_callback(callback c) {
     const std::lock_guard lock(stripe_of(this).mutex);
     // While earlier ones wait for their thread, a later one queues behind them.
     if (outcome_.load() == nullptr || callbacks_ != nullptr) {
-      if (callbacks_ == nullptr) {
-        callbacks_ = std::make_unique<std::vector<callback>>();
+      auto* end = &callbacks_;
+      while (*end != nullptr) {
+        end = &(*end)->next;
       }
-      callbacks_->push_back(std::move(c));
+      *end = std::make_unique<registered>(registered{std::move(c), nullptr});
       return;
     }
   }
@@ -106,23 +108,18 @@ void receipt_state::add_callback(callback c) {
 std::uint64_t receipt_state::run_callbacks() {
   std::uint64_t failed = 0;
   auto& s = stripe_of(this);
-  for (;;) {
-    std::vector<callback> batch;
-    {
-      const std::lock_guard lock(s.mutex);
-      if (callbacks_ == nullptr) {
-        return failed;
-      }
-      batch.swap(*callbacks_);
-      if (batch.empty()) {
-        callbacks_ = nullptr;
-        return failed;
-      }
-    }
-    for (const auto& c : batch) {
-      failed += run_one(c, *poll()) ? 0 : 1;
-    }
+  std::unique_lock lock(s.mutex);
+  while (callbacks_ != nullptr) {
+    const auto& first = *callbacks_;
+    lock.unlock();
+    failed += run_one(first.call, *poll()) ? 0 : 1;
+    lock.lock();
+    auto done = std::exchange(callbacks_, std::move(callbacks_->next));
+    lock.unlock();
+    done = nullptr;  // what it has captured may do anything when it goes
+    lock.lock();
   }
+  return failed;
 }
 
 }  // namespace shell

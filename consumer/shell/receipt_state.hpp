@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 namespace onay::shell {
 
@@ -48,8 +47,12 @@ struct receipt_state {
   std::atomic<const settled_message*> outcome_{nullptr};
   // Somebody waits or has waited, or has registered a callback: the finisher has to lock and notify.
   std::atomic<bool> watched_{false};
-  // Guarded by this receipt's stripe. Not null while some have not run yet.
-  std::unique_ptr<std::vector<callback>> callbacks_;
+  // In the order of their registration; each stays until it has run. Nearly always one.
+  struct registered {
+    callback call;
+    std::unique_ptr<registered> next;
+  };
+  std::unique_ptr<registered> callbacks_;  // guarded by this receipt's stripe
 };
 
 }  // namespace onay::shell

@@ -2,9 +2,22 @@
 // Copyright The onay authors
 #include "shell/send_gate.hpp"
 
+#include "shell/clock.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 namespace onay::shell {
+
+namespace {
+
+// How many settled messages a send frees: more than it makes, and few enough not to be felt.
+constexpr std::size_t freed_per_send = 4;
+constexpr std::size_t removed_max = 1'024;
+
+}  // namespace
 
 send_gate::send_gate(std::uint64_t messages_max, std::uint64_t bytes_max, wake& reader)
     : messages_max_(messages_max), bytes_max_(bytes_max), wake_(reader) {}
@@ -19,6 +32,14 @@ send_error send_gate::put(std::unique_lock<std::mutex> lock, submission&& s) {
   bytes_ += s.message->size();
   items_.push_back(std::move(s));
   const bool asleep = std::exchange(asleep_, false);
+  std::array<std::unique_ptr<core::stored_message>, freed_per_send> removed;
+  for (auto& r : removed) {
+    if (removed_.empty()) {
+      break;
+    }
+    r = std::move(removed_.back());
+    removed_.pop_back();
+  }
   lock.unlock();
   if (asleep) {
     wake_.signal();
@@ -34,14 +55,14 @@ send_error send_gate::try_enter(submission s) {
   return has_room(s.message->size()) ? put(std::move(lock), std::move(s)) : send_error::would_block;
 }
 
-send_error send_gate::enter(submission s, std::optional<clock::time_point> end) {
+send_error send_gate::enter(submission s, std::optional<duration> timeout) {
   std::unique_lock lock(mutex_);
   const auto size = s.message->size();
   if (!closed_ && !has_room(size)) {
     const auto ready = [&] { return closed_ || has_room(size); };
     ++waiting_;
-    if (end) {
-      changed_.wait_until(lock, *end, ready);
+    if (timeout) {
+      changed_.wait_until(lock, steady_after(*timeout), ready);
     } else {
       changed_.wait(lock, ready);
     }
@@ -75,11 +96,33 @@ void send_gate::leave(std::uint64_t messages, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     messages_ -= messages;
     bytes_ -= bytes;
-    notify = waiting_ > 0;
+    freed_messages_ += messages;
+    freed_bytes_ += bytes;
+    notify = waiting_ > 0 && worth_waking();
+    if (notify) {
+      freed_messages_ = freed_bytes_ = 0;
+    }
   }
   if (notify) {
     changed_.notify_all();
   }
+}
+
+// An eighth has been freed since the last time, or nothing is going to happen first.
+bool send_gate::worth_waking() const {
+  return messages_ == 0 || asleep_ || freed_messages_ >= messages_max_ / 8 || freed_bytes_ >= bytes_max_ / 8;
+}
+
+void send_gate::discard(std::vector<std::unique_ptr<core::stored_message>>& removed) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (removed_.empty()) {
+      removed_.swap(removed);
+    } else if (removed_.size() + removed.size() <= removed_max) {
+      removed_.insert(removed_.end(), std::make_move_iterator(removed.begin()), std::make_move_iterator(removed.end()));
+    }
+  }
+  removed.clear();
 }
 
 send_gate::load send_gate::look() const {
@@ -96,9 +139,20 @@ bool send_gate::take(std::vector<submission>& out) {
 }
 
 bool send_gate::sleep() {
-  const std::lock_guard lock(mutex_);
-  asleep_ = items_.empty();
-  return asleep_;
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!items_.empty()) {
+      return false;
+    }
+    asleep_ = true;
+    notify = waiting_ > 0 && freed_messages_ > 0;
+    freed_messages_ = freed_bytes_ = 0;
+  }
+  if (notify) {
+    changed_.notify_all();
+  }
+  return true;
 }
 
 }  // namespace onay::shell

@@ -31,17 +31,20 @@ class send_gate {
   send_gate(std::uint64_t messages_max, std::uint64_t bytes_max, wake& reader);
 
   // --- any thread ---
-  // Takes room and hands the message over, in the order of the calls. Waits for room until `end` (nothing: for ever).
+  // Takes room and hands the message over, in the order of the calls. Waits that long for room (nothing: for ever).
   // `none`, `would_block` or `closed`.
-  send_error enter(submission s, std::optional<clock::time_point> end);
+  send_error enter(submission s, std::optional<duration> timeout);
   // A zero timeout: no clock is read.
   send_error try_enter(submission s);
   // Later sends are refused, waiting ones too.
   void close();
   // Until nothing is unsettled; false if something is at `end`.
   bool wait_idle(clock::time_point end);
-  // Gives room back.
+  // Gives room back. Whoever waits for it is woken when much has come together or the I/O thread has nothing to do:
+  // woken for each message, a fast application would change threads for each.
   void leave(std::uint64_t messages, std::uint64_t bytes);
+  // Takes all of these settled messages; the next sends free them.
+  void discard(std::vector<std::unique_ptr<core::stored_message>>& removed);
   struct load {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
@@ -55,6 +58,7 @@ class send_gate {
  private:
   [[nodiscard]] bool has_room(std::uint64_t bytes) const;
   send_error put(std::unique_lock<std::mutex> lock, submission&& s);
+  [[nodiscard]] bool worth_waking() const;
 
   const std::uint64_t messages_max_;
   const std::uint64_t bytes_max_;
@@ -64,6 +68,8 @@ class send_gate {
   std::vector<submission> items_;    // guarded by mutex_, like the rest
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t freed_messages_ = 0, freed_bytes_ = 0;  // since the last wake-up
+  std::vector<std::unique_ptr<core::stored_message>> removed_;
   std::uint32_t waiting_ = 0;  // threads in changed_
   bool asleep_ = false;
   bool closed_ = false;

@@ -20,6 +20,8 @@ namespace {
 constexpr duration part_longest = std::chrono::milliseconds(500);
 // How long `status` waits for the I/O thread before it shows the last snapshot.
 constexpr std::chrono::milliseconds status_patience(1000);
+// So many settled messages give their room back at once, after their callbacks.
+constexpr std::uint64_t left_together = 32;
 
 core::sender_config config_of(const sender_options& o) {
   core::sender_config c;
@@ -63,9 +65,15 @@ sender::impl::impl(sender_options options, zmq::context_t* context, shell::link_
     : options_(shell::validated(std::move(options), context == nullptr)),
       books_(std::make_shared<books>(options_)),
       commands_(books_->wake),
-      callbacks_([b = books_](called_back& c) {
-        b->callback_failures += c.receipt->run_callbacks();
-        b->gate.leave(1, c.bytes);
+      callbacks_([b = books_](std::vector<called_back>& settled) {
+        std::uint64_t messages = 0, bytes = 0;
+        for (auto& c : settled) {
+          b->callback_failures += c.receipt->run_callbacks();
+          bytes += c.bytes;
+          if (++messages == left_together || &c == &settled.back()) {
+            b->gate.leave(std::exchange(messages, 0), std::exchange(bytes, 0));
+          }
+        }
       }),
       own_context_(context != nullptr ? nullptr
                                       : shell::make_context(options_.io_threads, options_.endpoints.size() + 1)),
@@ -109,14 +117,14 @@ send_result sender::impl::send(message m, std::optional<duration> timeout) {
       return refuse(send_error::too_large);
     }
   }
-  shell::send_gate::submission s{std::make_unique<core::stored_message>(key, headers, m.payload), m.deadline};
+  shell::send_gate::submission s{core_.make_message(key, headers, m.payload), m.deadline};
   auto state = std::make_shared<shell::receipt_state>();
   s.message->receipt = state;
   send_error error = send_error::none;
   if (timeout && *timeout <= duration::zero()) {
     error = books_->gate.try_enter(std::move(s));
   } else if (timeout) {
-    error = books_->gate.enter(std::move(s), shell::steady_after(*timeout));
+    error = books_->gate.enter(std::move(s), timeout);
   } else {
     error = books_->gate.enter(std::move(s), {});
   }

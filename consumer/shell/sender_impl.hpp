@@ -82,7 +82,7 @@ class sender::impl {
   // Made by the constructor, then the I/O thread's alone.
   shell::socket_set sockets_;
   shell::system_entropy entropy_;
-  core::sender_core core_;
+  core::sender_core core_;  // but for `make_message`
   shell::link_io<core::sender_core> link_;
   std::unique_ptr<shell::dead_letter_link> letters_;  // null: what no consumer can bury waits
   std::vector<shell::dead_letter_link::confirmed> buried_;

@@ -80,7 +80,14 @@ bool sender::impl::take_submissions(core::instant now) {
   if (!books_->gate.take(submissions_)) {
     return false;
   }
-  for (auto& s : submissions_) {
+  for (std::size_t i = 0; i < submissions_.size(); ++i) {
+    auto& s = submissions_[i];
+    if (i + 8 < submissions_.size()) {
+      core::prefetch(submissions_[i + 8].message.get(), sizeof(core::stored_message) + 64);
+    }
+    if (i + 4 < submissions_.size()) {
+      core_.messages().prefetch_lookup(*submissions_[i + 4].message);
+    }
     const auto size = s.message->size();
     if (core_.submit(now, std::move(s.message), s.deadline) == core::sender_core::submitted::joined) {
       freed_bytes_ += size;  // its bytes are gone; its receipt still counts as a message
@@ -109,6 +116,9 @@ void sender::impl::hand_over() {
   core_.finished_messages.clear();
   if (!with_callbacks_.empty()) {
     callbacks_.post(with_callbacks_);
+  }
+  if (!core_.removed_messages().empty()) {
+    books_->gate.discard(core_.removed_messages());
   }
   if (freed_ > 0 || freed_bytes_ > 0) {
     books_->gate.leave(std::exchange(freed_, 0), std::exchange(freed_bytes_, 0));

@@ -18,8 +18,8 @@ namespace onay::shell {
 template <class T>
 class side_thread {
  public:
-  // `work` runs on the thread, one item after the other; it must not throw.
-  explicit side_thread(std::function<void(T&)> work) : state_(std::make_shared<state>()) {
+  // `work` runs on the thread with what has come together, in order; it must not throw.
+  explicit side_thread(std::function<void(std::vector<T>&)> work) : state_(std::make_shared<state>()) {
     state_->work = std::move(work);
   }
   // Runs what was posted, then ends. From its own thread: it ends behind us, and what it needs lives until then.
@@ -75,8 +75,8 @@ class side_thread {
   struct state {
     std::mutex mutex;
     std::condition_variable changed;
-    std::function<void(T&)> work;  // set before the thread exists
-    std::vector<T> items;          // guarded by mutex, like the rest
+    std::function<void(std::vector<T>&)> work;  // set before the thread exists
+    std::vector<T> items;                       // guarded by mutex, like the rest
     bool running = false;
     bool ending = false;
   };
@@ -98,9 +98,7 @@ class side_thread {
       batch.swap(s.items);
       s.running = true;
       lock.unlock();
-      for (auto& i : batch) {
-        s.work(i);
-      }
+      s.work(batch);
       batch.clear();
       lock.lock();
       s.running = false;

@@ -8,7 +8,6 @@
 namespace onay::wire {
 namespace {
 
-// Assigning `{}` instead would write a whole empty retry record for each delivery.
 void clear(core::document& doc) {
   doc.key = {};
   doc.attempt = 1;
@@ -37,7 +36,13 @@ bool read_verdict(cursor& in, std::uint32_t text_max, core::document& doc) {
   if (!read_choice(in, reason::attempts_exhausted, reason::unsupported_version, doc.why)) {
     return false;
   }
-  return in.read_nil() || read_record(in, 1, text_max, doc.record.emplace());
+  if (in.read_nil()) {
+    return true;
+  }
+  auto record = std::make_shared<retry_record>();
+  const bool sound = read_record(in, 1, text_max, *record);
+  doc.record = std::move(record);
+  return sound;
 }
 
 // What follows the version. `count` fields of the document are left.

@@ -2,9 +2,11 @@
 // Copyright The onay authors
 //
 // Commands into bytes. The order of the fields is that of docs/protocol.md; decode.cpp reads them in the same order.
+#include "core/prefetch.hpp"
 #include "wire/codec.hpp"
 #include "wire/writer.hpp"
 
+#include <algorithm>
 #include <variant>
 
 namespace onay::wire {
@@ -72,7 +74,12 @@ class frame_writer {
     begin(core::frame_type::deliver, f.session, 2);
     out_.uint(f.first_tag);
     out_.array(f.items.size());
-    for (const auto& item : f.items) {
+    for (std::size_t i = 0; i < f.items.size(); ++i) {
+      const auto& item = f.items[i];
+      if (i + 2 < f.items.size()) {
+        const auto& next = f.items[i + 2].doc.payload;
+        core::prefetch(next.data(), std::min<std::size_t>(next.size(), 512));
+      }
       out_.array(4);
       out_.uint(item.number);
       out_.uint(std::uint64_t{item.flags});

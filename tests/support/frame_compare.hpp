@@ -26,6 +26,10 @@ inline bool same(const std::optional<retry_record>& a, const std::optional<retry
   return a.has_value() == b.has_value() && (!a || same(*a, *b));
 }
 
+inline bool same(const std::shared_ptr<const retry_record>& a, const std::shared_ptr<const retry_record>& b) {
+  return (a == nullptr) == (b == nullptr) && (a == nullptr || same(*a, *b));
+}
+
 // A received document that can be used is compared by its fields: equal ones may come in different bytes.
 inline bool same(const core::deliver_item& a, const core::deliver_item& b) {
   const auto head = [](const core::deliver_item& i) { return std::tie(i.number, i.flags, i.size, i.state); };

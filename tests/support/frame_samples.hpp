@@ -112,7 +112,7 @@ class frame_samples {
     if ((i.flags & core::delivery_flag::condemned) != 0) {
       i.doc.why = static_cast<reason>(1 + below(12));
       if (below(4) > 0) {
-        i.doc.record = record();
+        i.doc.record = std::make_shared<const retry_record>(record());
       }
     }
     return i;

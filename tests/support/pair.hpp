@@ -96,7 +96,7 @@ class sender_node : public node {
 
   std::shared_ptr<sent_message> send(const std::string& key, const std::string& payload = "payload",
                                      std::optional<duration> deadline = {}) {
-    auto m = std::make_unique<core::stored_message>(key, wire::encode_headers({}), payload);
+    auto m = core.make_message(key, wire::encode_headers({}), payload);
     auto sent = std::make_shared<sent_message>();
     sent->key = key;
     m->receipt = sent;
@@ -282,7 +282,7 @@ class consumer_node : public node {
     std::string payload;
     wire::encode_dead_letter({d->id, core.config().logical_id, d->why, d->retries.get(), d->headers, d->payload},
                              payload);
-    auto m = std::make_unique<core::stored_message>(wire::dead_letter_key(d->id), wire::encode_headers({}), payload);
+    auto m = letters->make_message(wire::dead_letter_key(d->id), wire::encode_headers({}), payload);
     m->receipt = std::shared_ptr<void>(std::shared_ptr<void>{}, d);
     letters->submit(net.instant(), std::move(m));
   }

@@ -142,7 +142,9 @@ TEST_CASE("a received view points into the frame, and the vectors of the last co
   // A condemned document leaves nothing behind for the next one in its place.
   d.items[0].flags = core::delivery_flag::condemned;
   d.items[0].doc.why = reason::rejected;
-  d.items[0].doc.record.emplace().attempts = 3;
+  retry_record record;
+  record.attempts = 3;
+  d.items[0].doc.record = std::make_shared<const retry_record>(record);
   d.items[0].doc.time_left = duration(1);
   const auto second = encoded(d);
   REQUIRE(!wire::decode(second, back));
