@@ -30,7 +30,7 @@ std::string key_of_line(const std::string& line, const std::string& field, std::
 load::load(load_options options) : options_(std::move(options)) {
   if (options_.input.empty()) {
     keys_ = key_catalog(options_.messages.value_or(10'000));
-    line_.assign(options_.payload, '.');
+    message_.payload.assign(options_.payload, '.');
   } else {
     const auto open = [&] {
       file_ = std::ifstream(options_.input, std::ios::binary);
@@ -60,8 +60,9 @@ void load::advance() {
   } else {
     write_key();
     // Told apart by more than their key: a payload delivered under another's key would be noticed as a conflict.
-    std::memcpy(line_.data(), key_.data(), std::min(line_.size(), key_.size()));
+    std::memcpy(message_.payload.data(), key_.data(), std::min(message_.payload.size(), key_.size()));
   }
+  message_.key = operation_key(key_);
 }
 
 // As fmt::format("m{:09}", number_) would, but at full speed that is a tenth of what sending a message costs.
@@ -77,10 +78,9 @@ void load::write_key() {
 
 void load::read_line() {
   if (number_ > size()) return;
-  if (!std::getline(file_, line_)) throw bad_input(options_.input + " became shorter while it was read");
-  key_ = options_.key_field.empty() ? std::to_string(number_) : key_of_line(line_, options_.key_field, number_);
+  if (!std::getline(file_, message_.payload)) throw bad_input(options_.input + " became shorter while it was read");
+  key_ =
+      options_.key_field.empty() ? std::to_string(number_) : key_of_line(message_.payload, options_.key_field, number_);
 }
-
-message load::current() const { return {.key = operation_key(key_), .payload = line_}; }
 
 }  // namespace onay::sim

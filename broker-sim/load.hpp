@@ -40,7 +40,7 @@ class load {
   [[nodiscard]] std::uint64_t size() const { return keys_.messages(); }
 
   // The message at hand; may be asked for again when the sender had no room.
-  [[nodiscard]] message current() const;
+  [[nodiscard]] const message& current() const { return message_; }
   void advance();
 
  private:
@@ -51,8 +51,8 @@ class load {
   key_catalog keys_;
   std::uint64_t number_ = 0;  // of the message at hand, from 1
   std::ifstream file_;
-  std::string line_;
   std::string key_;
+  message message_;
 };
 
 }  // namespace onay::sim

@@ -3,6 +3,7 @@
 //
 // From a DELIVER frame to the queue: tags, sizes, documents, the inbox, deliveries that wait for another of their key.
 #include "core/consumer_core.hpp"
+#include "core/prefetch.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -286,6 +287,9 @@ held* consumer_core::new_held() {
   }
   auto* d = free_.back();
   free_.pop_back();
+  if (free_.size() >= 4) {
+    prefetch(free_[free_.size() - 4], sizeof(held));
+  }
   return d;
 }
 

@@ -140,8 +140,11 @@ void consumer_core::handle_buried(instant now, held* d) {
 
 void consumer_core::handle(instant now, consumer_session& s, const settled& f) {
   for (const auto& r : f.accepted.list()) {
-    s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, slot&) {
-      confirm_tag(now, s, tag, settlement::accept, verdict::applied, {});
+    s.tags.for_each_in(r.first, r.last, [&](std::uint64_t tag, const slot& t) {
+      if (t.settled && t.kind == settlement::accept) {
+        inbox_.confirm(s.terms.sender_id, s.terms.epoch, t.number);
+        s.tags.erase(tag);
+      }
     });
   }
   for (const auto& item : f.others) {

@@ -10,6 +10,8 @@
 // quarters of them in use: 21 to 43 bytes an entry.
 #pragma once
 
+#include "core/prefetch.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -81,10 +83,10 @@ class hash_index {
     return true;
   }
 
-  // Starts loading the place where the search for this hash begins.
+  // Starts loading the place where the search for this hash begins, and the one where it mostly ends.
   void prefetch(std::uint64_t hash) const {
     if (slots_) {
-      __builtin_prefetch(&slots_[stored(hash) & mask_]);
+      core::prefetch(&slots_[stored(hash) & mask_], 128);
     }
   }
 

@@ -203,8 +203,8 @@ class sender_core {
   void send_nil(instant now, sender_session& s, std::uint64_t tag, const slot& t);
   void finish_accepted(instant now, stored_message* m, std::string_view result);
   void finish_buried(instant now, stored_message* m);
-  void finish(stored_message* m, finished f);
-  void close_tag(sender_session& s, std::uint64_t tag, slot t);
+  finished& finish(stored_message* m);
+  void close_tag(sender_session& s, std::uint64_t tag, const slot& t);
   void give_back(instant now, stored_message* m, duration delay);
 
   // sender_deliver.cpp
@@ -212,7 +212,7 @@ class sender_core {
   sender_session* pick(const stored_message& m, time_point now, bool& possible);
   [[nodiscard]] bool takes(const sender_session& s, const stored_message& m, time_point now, bool& too_large) const;
   void fill_frame(instant now, sender_session& s, std::size_t count);
-  deliver_item item_for(instant now, sender_session& s, const slot& t);
+  void describe(instant now, const slot& t, deliver_item& item);
   void find_missing(sender_session& s, std::uint64_t echo, const consumer_heartbeat& h);
   void resend_missing(instant now, sender_session& s);
   void send_heartbeat(instant now, sender_session& s);

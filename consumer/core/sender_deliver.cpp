@@ -138,8 +138,8 @@ void sender_core::fill_frame(instant now, sender_session& s, std::size_t count) 
     if (m == nullptr || !s.fits(m->size()) || !takes(s, *m, now.boot, too_large)) {
       break;
     }
-    if (m->next != nullptr) {
-      prefetch(m->next, sizeof *m->next + 64);
+    if (const auto* later = ledger_.find(m->number + 4)) {  // most come in order
+      prefetch(later, sizeof *later + 64);
     }
     const auto cost = m->size() + item_overhead;
     if (!f.items.empty() && (bytes + cost > config_.frame_bytes || m->alone_in_frame)) {
@@ -161,7 +161,7 @@ void sender_core::fill_frame(instant now, sender_session& s, std::size_t count) 
     s.bytes_sent += t.size;
     m->holder = &s;
     m->tag = ++s.highest_tag;
-    f.items.push_back(item_for(now, s, t));
+    describe(now, t, f.items.emplace_back());
     s.unnamed.push_back(s.highest_tag);
     s.tags.insert(s.highest_tag, t);
     if (m->alone_in_frame) {
@@ -175,14 +175,14 @@ void sender_core::fill_frame(instant now, sender_session& s, std::size_t count) 
   }
 }
 
-deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) {
-  deliver_item item;
+// As it is handed over; `item` is fresh.
+void sender_core::describe(instant now, const slot& t, deliver_item& item) {
   item.number = t.number;
   item.size = t.size;
   const auto* m = t.message;
   if (m == nullptr) {
     item.flags = delivery_flag::nil;
-    return item;
+    return;
   }
   item.flags = std::uint8_t((m->suspect ? delivery_flag::suspect : 0) | (t.alone ? delivery_flag::alone : 0) |
                             (m->may_have_started ? delivery_flag::may_have_started : 0) |
@@ -199,7 +199,6 @@ deliver_item sender_core::item_for(instant now, sender_session&, const slot& t) 
     item.doc.why = m->why;
     item.doc.record = std::make_shared<const retry_record>(ledger_.record_of(*m, now, final_state::condemned));
   }
-  return item;
 }
 
 // A tag sent before the heartbeat that the consumer echoes, and named by none of its heartbeats, is missing. It goes
@@ -249,7 +248,7 @@ void sender_core::resend_missing(instant now, sender_session& s) {
       f.session = s.id;
       f.first_tag = tag;
     }
-    f.items.push_back(item_for(now, s, *t));
+    describe(now, *t, f.items.emplace_back());
     bytes += cost;
     ++counters_.resent_copies;
   }

@@ -72,15 +72,14 @@ void sender_core::apply_ranges(instant now, sender_session& s, const ranges& acc
       if (const auto* ahead = s.tags.find(tag + 6); ahead != nullptr && ahead->message != nullptr) {
         ledger_.prefetch_settling(*ahead->message);
       }
-      const auto t = open;
-      if (t.message != nullptr) {
-        if (t.message->condemned) {
+      if (open.message != nullptr) {
+        if (open.message->condemned) {
           ++counters_.stale_verdicts;
           return;  // no accept settles it
         }
-        finish_accepted(now, t.message, {});
+        finish_accepted(now, open.message, {});
       }
-      close_tag(s, tag, t);
+      close_tag(s, tag, open);
     });
     answer.append(r);
   }
@@ -244,26 +243,27 @@ void sender_core::confirm_starts(instant now, sender_session& s, const ranges& a
 void sender_core::finish_accepted(instant, stored_message* m, std::string_view result) {
   ++counters_.accepted;
   ++(m->attempts == 0 ? counters_.first_attempt_successes : counters_.successes_after_retry);
-  finished f;
+  auto& f = finish(m);
   f.state = final_state::accepted;
-  f.result = std::string(result);
-  finish(m, std::move(f));
+  f.result = result;
 }
 
 void sender_core::finish_buried(instant now, stored_message* m) {
   ++counters_.dead_lettered;
-  finished f;
+  const auto why = m->why;
+  auto record = std::make_unique<retry_record>(ledger_.record_of(*m, now, final_state::dead_lettered));
+  auto& f = finish(m);
   f.state = final_state::dead_lettered;
-  f.why = m->why;
-  f.record = std::make_unique<retry_record>(ledger_.record_of(*m, now, final_state::dead_lettered));
-  finish(m, std::move(f));
+  f.why = why;
+  f.record = std::move(record);
 }
 
-void sender_core::finish(stored_message* m, finished f) {
+// Settles it, and perhaps forgets it; what its waiters are told is the caller's to say.
+finished& sender_core::finish(stored_message* m) {
+  auto& f = finished_messages.emplace_back();
   f.receipt = std::move(m->receipt);
   f.joined = std::move(m->joined);
   f.size = m->size();
-  finished_messages.push_back(std::move(f));
   if (!lost_starts_.empty()) {
     lost_starts_.erase(m->number);
   }
@@ -276,12 +276,14 @@ void sender_core::finish(stored_message* m, finished f) {
   if (m->holder == nullptr) {
     ledger_.remove(m);
   }
+  return f;
 }
 
 // The tag is done with; so is the number, if its message is settled.
-void sender_core::close_tag(sender_session& s, std::uint64_t tag, slot t) {
-  s.tags.erase(tag);
-  auto* m = t.message != nullptr ? t.message : ledger_.find(t.number);
+void sender_core::close_tag(sender_session& s, std::uint64_t tag, const slot& t) {
+  const auto number = t.number;
+  auto* m = t.message != nullptr ? t.message : ledger_.find(number);
+  s.tags.erase(tag);  // `t` may be gone
   if (m == nullptr || m->holder != &s || m->tag != tag) {
     return;
   }
@@ -294,7 +296,7 @@ void sender_core::close_tag(sender_session& s, std::uint64_t tag, slot t) {
   if (deferred_.empty()) {
     return;
   }
-  auto [first, last] = deferred_.equal_range(t.number);
+  auto [first, last] = deferred_.equal_range(number);
   for (auto it = first; it != last; ++it) {
     if (auto to = sessions_.find(it->second.session); to != sessions_.end()) {
       settled answer;
@@ -312,7 +314,7 @@ void sender_core::send_nil(instant now, sender_session& s, std::uint64_t tag, co
   deliver f;
   f.session = s.id;
   f.first_tag = tag;
-  f.items.push_back(item_for(now, s, t));
+  describe(now, t, f.items.emplace_back());
   frames.push_back({s.to, std::move(f)});
 }
 

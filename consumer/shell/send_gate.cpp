@@ -13,8 +13,9 @@ namespace onay::shell {
 
 namespace {
 
-// How many settled messages a send frees: more than it makes, and few enough not to be felt.
-constexpr std::size_t freed_per_send = 4;
+// A send frees as many settled messages as it makes, so that the allocator finds one at hand; two when many wait.
+constexpr std::size_t freed_per_send = 2;
+constexpr std::size_t many_removed = 512;
 constexpr std::size_t removed_max = 1'024;
 
 }  // namespace
@@ -27,17 +28,15 @@ bool send_gate::has_room(std::uint64_t bytes) const {
   return messages_ == 0 || (messages_ < messages_max_ && bytes_ < bytes_max_ && bytes <= bytes_max_ - bytes_);
 }
 
-send_error send_gate::put(std::unique_lock<std::mutex> lock, submission&& s) {
+send_error send_gate::put(std::unique_lock<std::mutex>& lock, submission&& s) {
   ++messages_;
   bytes_ += s.message->size();
   items_.push_back(std::move(s));
   const bool asleep = std::exchange(asleep_, false);
   std::array<std::unique_ptr<core::stored_message>, freed_per_send> removed;
-  for (auto& r : removed) {
-    if (removed_.empty()) {
-      break;
-    }
-    r = std::move(removed_.back());
+  const auto count = std::min(removed_.size(), removed_.size() > many_removed ? freed_per_send : 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    removed[i] = std::move(removed_.back());
     removed_.pop_back();
   }
   lock.unlock();
@@ -47,15 +46,15 @@ send_error send_gate::put(std::unique_lock<std::mutex> lock, submission&& s) {
   return send_error::none;
 }
 
-send_error send_gate::try_enter(submission s) {
+send_error send_gate::try_enter(submission&& s) {
   std::unique_lock lock(mutex_);
   if (closed_) {
     return send_error::closed;
   }
-  return has_room(s.message->size()) ? put(std::move(lock), std::move(s)) : send_error::would_block;
+  return has_room(s.message->size()) ? put(lock, std::move(s)) : send_error::would_block;
 }
 
-send_error send_gate::enter(submission s, std::optional<duration> timeout) {
+send_error send_gate::enter(submission&& s, std::optional<duration> timeout) {
   std::unique_lock lock(mutex_);
   const auto size = s.message->size();
   if (!closed_ && !has_room(size)) {
@@ -71,7 +70,7 @@ send_error send_gate::enter(submission s, std::optional<duration> timeout) {
   if (closed_) {
     return send_error::closed;
   }
-  return has_room(size) ? put(std::move(lock), std::move(s)) : send_error::would_block;
+  return has_room(size) ? put(lock, std::move(s)) : send_error::would_block;
 }
 
 void send_gate::close() {

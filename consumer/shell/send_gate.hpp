@@ -33,9 +33,9 @@ class send_gate {
   // --- any thread ---
   // Takes room and hands the message over, in the order of the calls. Waits that long for room (nothing: for ever).
   // `none`, `would_block` or `closed`.
-  send_error enter(submission s, std::optional<duration> timeout);
+  send_error enter(submission&& s, std::optional<duration> timeout);
   // A zero timeout: no clock is read.
-  send_error try_enter(submission s);
+  send_error try_enter(submission&& s);
   // Later sends are refused, waiting ones too.
   void close();
   // Until nothing is unsettled; false if something is at `end`.
@@ -57,7 +57,7 @@ class send_gate {
 
  private:
   [[nodiscard]] bool has_room(std::uint64_t bytes) const;
-  send_error put(std::unique_lock<std::mutex> lock, submission&& s);
+  send_error put(std::unique_lock<std::mutex>& lock, submission&& s);
   [[nodiscard]] bool worth_waking() const;
 
   const std::uint64_t messages_max_;

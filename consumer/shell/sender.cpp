@@ -95,7 +95,7 @@ sender::impl::impl(sender_options options, zmq::context_t* context, shell::link_
 
 sender::impl::~impl() { close(duration::zero()); }
 
-send_result sender::impl::send(message m, std::optional<duration> timeout) {
+send_result sender::impl::send(const message& m, std::optional<duration> timeout) {
   const auto refuse = [](send_error e) { return send_result{{}, e}; };
   const auto key = m.key.bytes();
   if (key.empty()) {
@@ -176,8 +176,8 @@ sender::sender(zmq::context_t& context, sender_options options)
 sender::sender(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
 sender::~sender() = default;
 
-send_result sender::send(message m) { return impl_->send(std::move(m), {}); }
-send_result sender::send_for(message m, duration timeout) { return impl_->send(std::move(m), timeout); }
+send_result sender::send(const message& m) { return impl_->send(m, {}); }
+send_result sender::send_for(const message& m, duration timeout) { return impl_->send(m, timeout); }
 bool sender::wait_idle(duration timeout) { return impl_->wait_idle(timeout); }
 close_report sender::close(duration deadline) { return impl_->close(deadline); }
 sender_status sender::status() const { return impl_->status(); }

@@ -40,7 +40,7 @@ class sender::impl {
   impl& operator=(const impl&) = delete;
 
   // --- any thread ---
-  send_result send(message m, std::optional<duration> timeout);
+  send_result send(const message& m, std::optional<duration> timeout);
   bool wait_idle(duration timeout);
   close_report close(duration deadline);
   sender_status status();

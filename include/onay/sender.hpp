@@ -136,12 +136,12 @@ class sender {
   sender(const sender&) = delete;
   sender& operator=(const sender&) = delete;
 
-  /// Takes a message; waits while a limit is reached, at the longest until `close`.
-  send_result send(message m);
+  /// Takes a copy of a message; waits while a limit is reached, at the longest until `close`.
+  send_result send(const message& m);
   /// The same, waiting at most `timeout` (zero doesn't wait).
-  send_result send_for(message m, duration timeout);
+  send_result send_for(const message& m, duration timeout);
   /// The same without waiting.
-  send_result try_send(message m) { return send_for(std::move(m), duration::zero()); }
+  send_result try_send(const message& m) { return send_for(m, duration::zero()); }
 
   /// Waits until nothing is unsettled, at most `timeout`. True if nothing is.
   bool wait_idle(duration timeout);

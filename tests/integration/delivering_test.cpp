@@ -99,7 +99,7 @@ TEST_CASE("headers, key and id reach the handler as they were sent", "[integrati
   down.start();
   auto m = letter(std::string("k\0y", 3), "");
   m.headers = {{"a", "1"}, {"b", ""}, {"a", "2"}};
-  const auto sent = up.send(std::move(m));
+  const auto sent = up.send(m);
   CHECK(outcome_of(sent.ticket).result == std::string("k\0y", 3) + "|a=1|b=|a=2||none|1|1");
 }
 

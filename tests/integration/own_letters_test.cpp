@@ -64,7 +64,7 @@ TEST_CASE("a message that grows too old while no consumer is there ends at the s
   auto m = letter("a", "the bytes");
   m.headers = {{"trace", "t1"}};
   m.deadline = 50ms;
-  const auto end = outcome_of(up.send(std::move(m)).ticket);
+  const auto end = outcome_of(up.send(m).ticket);
   CHECK(end.state == final_state::dead_lettered);
   CHECK(end.why == reason::too_old);
   CHECK(end.record.attempts == 0);
@@ -103,7 +103,7 @@ TEST_CASE("a sender's own dead letters wait for their collector, and are unknown
   sender up(burying(address));
   auto m = letter("a");
   m.deadline = 20ms;
-  const auto first = up.send(std::move(m)).ticket;
+  const auto first = up.send(m).ticket;
   REQUIRE(eventually([&] { return up.status().overdue == 1; }));
   {
     const collected late(bind(address));
@@ -112,7 +112,7 @@ TEST_CASE("a sender's own dead letters wait for their collector, and are unknown
   }
   m = letter("b");
   m.deadline = 20ms;
-  const auto second = up.send(std::move(m)).ticket;
+  const auto second = up.send(m).ticket;
   CHECK(!up.close(200ms).clean);
   CHECK(outcome_of(second).state == final_state::unknown);
 }

@@ -130,7 +130,7 @@ TEST_CASE("a permanent failure ends at the collector, with its reason, its recor
   const std::string payload("\0\xff binary", 9);
   auto m = letter("order", payload);
   m.headers = {{"trace", "t1"}};
-  const auto end = outcome_of(up.send(std::move(m)).ticket);
+  const auto end = outcome_of(up.send(m).ticket);
   CHECK(end.state == final_state::dead_lettered);
   CHECK(end.why == reason::rejected);
   CHECK(end.record.attempts == 1);
