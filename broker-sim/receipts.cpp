@@ -30,17 +30,18 @@ void receipt_book::follow(std::uint64_t message, time_point called_at, const rec
   if (!first_sent_) first_sent_ = called_at;
   endings_[message] = ending::open;
   const auto sent = sent_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (!times(message)) {
-    followed_.push_back({static_cast<std::uint32_t>(message), ticket});
-    // Two for one: catches up. Behind one that takes long there may be many that are settled.
-    for (int i = 0; i < 2 && !followed_.empty() && collect_one(followed_.front()); ++i) followed_.pop_front();
-    if (followed_.size() > held_max_ + held_max_ / 4) collect();
-    open_max_ = std::max(open_max_, std::min(held_max_, sent - std::min(sent, settled())));
+  // What is settled but not collected yet isn't held any more.
+  const auto open = sent - std::min(sent, settled());
+  open_max_ = std::max(open_max_, time_all_ ? open : std::min(open, held_max_));
+  if (times(message)) {
+    ticket.on_settled([this, index = static_cast<std::uint32_t>(message),
+                       at = low_us(called_at)](const settled_message& how) { settle(index, at, how); });
     return;
   }
-  open_max_ = std::max(open_max_, sent - std::min(sent, settled()));
-  ticket.on_settled([this, index = static_cast<std::uint32_t>(message),
-                     at = low_us(called_at)](const settled_message& how) { settle(index, at, how); });
+  followed_.push_back({static_cast<std::uint32_t>(message), ticket});
+  // Two for one: catches up. Behind one that takes long there may be many that are settled.
+  for (int i = 0; i < 2 && !followed_.empty() && collect_one(followed_.front()); ++i) followed_.pop_front();
+  if (followed_.size() > held_max_ + held_max_ / 4) collect();
 }
 
 void receipt_book::collect() {
