@@ -26,7 +26,7 @@ std::vector<std::string> to_arguments(const worker_settings& s) {
   if (s.handler.reject > 0) add("--reject", fmt::format("{}", s.handler.reject));
   if (s.handler.handler_time > duration::zero()) add("--handler-time", to_text(s.handler.handler_time));
   add_number("--concurrency", s.concurrency);
-  add_number("--attempts", s.attempts);
+  if (s.attempts) add("--attempts", s.attempts->bounded() ? fmt::format("{}", s.attempts->value()) : "none");
   add_duration("--max-age", s.age_max);
   add_duration("--attempt-timeout", s.attempt_timeout);
   add_number("--credit", s.credit);

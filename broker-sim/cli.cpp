@@ -84,8 +84,23 @@ void add_consumer(CLI::App* app, worker_settings& o) {
   add_count(app, "--concurrency", o.concurrency, "Handlers that one worker runs at once", 1, 4096,
             "number of processors")
       ->group(group);
-  add_count(app, "--attempts", o.attempts, "Handler starts that a message may take; 0: no limit", 0, 1'000'000'000,
-            std::to_string(defaults.attempts_max.value_or(0)))
+  app->add_option_function<std::string>(
+         "--attempts",
+         [&o](const std::string& text) {
+           const auto value = parse_size(text);
+           const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+           if (text == "none") {
+             o.attempts = no_limit;
+           } else if (digits && value && *value >= 1 && *value <= 1'000'000'000) {
+             o.attempts = static_cast<std::uint32_t>(*value);
+           } else {
+             throw CLI::ValidationError("--attempts",
+                                        "\"" + text + "\" is neither a whole number from 1 to 1000000000 nor \"none\"");
+           }
+         },
+         "Handler starts that a message may take, or \"none\" for no limit")
+      ->type_name("N")
+      ->default_str(std::to_string(defaults.attempts_max.value()))
       ->group(group);
   add_duration(app, "--attempt-timeout", o.attempt_timeout, "When an attempt is told to stop",
                to_text(defaults.attempt_timeout) + ", at most half of --max-age")

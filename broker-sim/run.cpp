@@ -88,7 +88,9 @@ audit make_audit(const run_options& options, const load& messages, const upstrea
     in.age_max_ms = static_cast<std::uint32_t>(*options.worker.age_max / std::chrono::milliseconds(1));
   }
   in.sent_at = &u.sent_at();
-  in.attempts_max = options.worker.attempts.value_or(consumer_options{}.attempts_max.value_or(0));
+  if (const auto most = options.worker.attempts.value_or(consumer_options{}.attempts_max); most.bounded()) {
+    in.attempts_max = most.value();
+  }
   in.poison = std::move(poison);
   in.effects_known = options.effects;
   return audit(std::move(in));

@@ -83,7 +83,7 @@ consumer_options to_consumer(const worker_options& o) {
   }
   c.logical_id = o.logical_id;
   if (s.concurrency) c.concurrency = *s.concurrency;
-  if (s.attempts) c.attempts_max = *s.attempts == 0 ? limit<std::uint32_t>(no_limit) : limit(*s.attempts);
+  if (s.attempts) c.attempts_max = *s.attempts;
   if (s.age_max) c.age_max = *s.age_max;
   if (s.attempt_timeout) c.attempt_timeout = *s.attempt_timeout;
   // The library refuses a timeout that isn't below the age limit; whoever shortens only the latter means both.

@@ -20,7 +20,7 @@ namespace onay::sim {
 struct worker_settings {
   synthetic_options handler;
   std::optional<std::uint32_t> concurrency;
-  std::optional<std::uint32_t> attempts;  // absent: the library's default; 0: no limit
+  std::optional<limit<std::uint32_t>> attempts;  // absent: the library's default
   std::optional<duration> age_max;
   std::optional<duration> attempt_timeout;
   std::optional<std::uint32_t> credit;

@@ -47,9 +47,9 @@ class receipt {
   /// Waits at most `timeout` (zero polls). Null if it isn't known by then.
   [[nodiscard]] const settled_message* wait_for(duration timeout) const;
   /// Calls `callback` once with the outcome: on the sender's callback thread, or at once in this thread if the outcome
-  /// is known already. Several callbacks run in the order of their registration. An exception from one is caught and
-  /// counted (`sender_status::callback_failures`). Until its callbacks have run, a message counts as unsettled, so slow
-  /// callbacks slow `send` down.
+  /// is known already. Several callbacks run in the order of their registration. An exception from one is
+  /// caught, and counted (`sender_status::callback_failures`) if it was on the callback thread. Until its callbacks
+  /// have run, a message counts as unsettled, so slow callbacks slow `send` down.
   void on_settled(std::function<void(const settled_message&)> callback) const;
 
  private:

@@ -39,6 +39,7 @@ foreach(case
     workers_may_bind
     old_messages_are_dead_lettered_and_not_started
     an_input_file_is_sent_by_its_keys
+    attempts_may_have_no_limit
     a_delay_shows_in_the_latency
     json_has_every_field)
   add_test(NAME "broker-sim: ${case}" COMMAND ${CMAKE_COMMAND}
