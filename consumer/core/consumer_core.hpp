@@ -304,6 +304,7 @@ class consumer_core {
   static settlement_item item_of(std::uint64_t tag, const slot& t);
 
   // consumer_credit.cpp: grants and what goes out
+  [[nodiscard]] std::uint64_t own_room(const consumer_session& s) const;
   void grant();
   static void grant_to(consumer_session& s, std::uint64_t messages, std::uint64_t bytes);
   static void withdraw(consumer_session& s);

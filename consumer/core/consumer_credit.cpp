@@ -15,7 +15,7 @@ namespace onay::core {
 
 namespace {
 
-constexpr std::uint64_t open_tags_max = 65'536;  // as many ranges as a frame's list may have, if no two were adjacent
+constexpr std::uint64_t open_tags_max = 65'536;       // of a session: as many ranges as a frame's lists may have
 constexpr std::size_t settlements_per_frame = 4'096;  // what always fits, and so does its answer
 constexpr std::size_t settle_bytes = 1U << 20U;       // results and texts of a frame; at least one settlement fits
 
@@ -46,11 +46,21 @@ bool lacks_bytes(const consumer_session& s) {
 
 }  // namespace
 
+// How much more this sender may be granted for itself: a heartbeat must be able to name all its open tags (they are
+// open until their settlement is confirmed), and one that confirms nothing must not end up with every record of the
+// inbox.
+std::uint64_t consumer_core::own_room(const consumer_session& s) const {
+  const auto left = [](std::uint64_t most, std::uint64_t used) { return most - std::min(most, used); };
+  const auto share = (std::uint64_t{config_.inbox_max} + 1) / 2;
+  return std::min(left(open_tags_max, s.tags.size() + s.unused()),
+                  left(share, inbox_.pins_of(s.terms.sender_id) + places_of(s)));
+}
+
 void consumer_core::grant() {
   if (drain_ != drain_state::none || (stuck() >= config_.concurrency && config_.concurrency > 0)) {
     return;
   }
-  std::uint64_t used = 0, used_bytes = 0, unclaimed = 0, open = 0;
+  std::uint64_t used = 0, used_bytes = 0, unclaimed = 0;
   reserve kept(config_.credit_max, sessions_.size());
   reserve kept_bytes(config_.credit_bytes_max, sessions_.size());
   std::vector<consumer_session*> all, needy;
@@ -60,18 +70,15 @@ void consumer_core::grant() {
     kept.add(places_of(*s));
     kept_bytes.add(bytes_of(*s));
     unclaimed += s->unused() + s->missing.value_count();
-    open += s->tags.size();
     if (s->lowered_by == 0) {
       all.push_back(s.get());
-      if (s->backlog > s->unused() || lacks_bytes(*s)) {
+      if ((s->backlog > s->unused() || lacks_bytes(*s)) && own_room(*s) > 0) {
         needy.push_back(s.get());
       }
     }
   }
   std::uint64_t free = config_.credit_max - std::min<std::uint64_t>(used, config_.credit_max);
   free = std::min<std::uint64_t>(free, inbox_.free() - std::min<std::uint64_t>(unclaimed, inbox_.free()));
-  // Tags are open until their settlement is confirmed, and a heartbeat must be able to name them all.
-  free = std::min(free, open_tags_max - std::min(open, open_tags_max));
   std::uint64_t free_bytes = config_.credit_bytes_max - std::min(used_bytes, config_.credit_bytes_max);
 
   // Whoever has a backlog goes first; what nobody needs is granted all the same, so that the next message finds credit.
@@ -86,13 +93,14 @@ void consumer_core::grant() {
     const auto left = turn.size() - i;
     kept.remove(places_of(s));
     kept_bytes.remove(bytes_of(s));
-    const auto messages = std::min(free / left, kept.spare(free));
+    const auto room = own_room(s);
+    const auto messages = std::min({free / left, kept.spare(free), room});
     const auto unused_bytes = s.counted_bytes - std::min(s.counted_bytes, s.bytes_seen);
     const auto wanted = s.next_size > unused_bytes ? s.next_size - unused_bytes : 0;
     // A large message may need more than is spare.
     const auto bytes =
         std::max(std::min(free_bytes / left, kept_bytes.spare(free_bytes)), std::min(free_bytes, wanted));
-    if (hungry == nullptr && s.backlog > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted)) {
+    if (hungry == nullptr && s.backlog > 0 && room > 0 && ((messages == 0 && s.unused() == 0) || bytes < wanted)) {
       hungry = &s;
     }
     grant_to(s, messages, bytes);

@@ -4,6 +4,7 @@
 // Credit, bounds, fairness, lossy links: cases C29, C30, C31, C33, C34.
 #include "support/catch.hpp"
 #include "support/pair.hpp"
+#include "support/raw_peer.hpp"
 
 using namespace onay;
 using namespace onay::test;
@@ -287,4 +288,57 @@ TEST_CASE("several senders share one consumer's credit in turn") {
   CHECK(b >= 100);
   CHECK(p.consumers[0]->held_max <= 16);
   REQUIRE(p.drive_until([&] { return p.pending() == 0 && second.core.messages().held() == 0; }, 30s));
+}
+
+TEST_CASE("a sender that confirms nothing gets no more than its share of the inbox, and others go on") {
+  pair::options o;
+  o.consumer_binds = true;
+  o.consumer.inbox_max = 200;
+  pair p(o);
+  raw_peer greedy;
+  p.net.dial("source", &greedy, 0);
+  p.drive(10ms);
+  p.net.send(&greedy, {0, ""}, sender_hello());
+  p.drive(10ms);
+  REQUIRE(greedy.last<core::welcome>());
+  const auto session = greedy.last<core::welcome>()->session;
+
+  std::uint64_t sent = 0, beats = 0;
+  std::vector<std::shared_ptr<sent_message>> healthy;
+  for (int i = 0; i < 200; ++i) {
+    core::sender_heartbeat beat;
+    beat.session = session;
+    beat.number = ++beats;
+    const auto* heard = greedy.last<core::consumer_heartbeat>();
+    beat.echo = heard != nullptr ? heard->number : 0;
+    beat.highest_tag = sent;
+    beat.backlog_messages = 1'000;
+    beat.next_size = 10;
+    beat.epoch = 1;
+    beat.lowest_held = 1;  // nothing is ever confirmed
+    p.net.send(&greedy, {0, ""}, beat);
+    std::uint64_t credit = heard != nullptr ? heard->credit_tag : 0;
+    if (const auto* s = greedy.last<core::settle>()) {
+      credit = std::max(credit, s->credit_tag);
+    }
+    core::deliver f;
+    f.session = session;
+    f.first_tag = sent + 1;
+    std::deque<std::string> keys;
+    for (; sent < credit; ++sent) {
+      auto& item = f.items.emplace_back();
+      item.number = sent + 1;
+      item.size = keys.emplace_back("greedy" + std::to_string(sent)).size();
+      item.doc.key = keys.back();
+    }
+    if (!f.items.empty()) {
+      p.net.send(&greedy, {0, ""}, f);
+    }
+    healthy.push_back(p.send("k" + std::to_string(i)));
+    p.drive(50ms);
+  }
+  CHECK(sent >= 90);
+  CHECK(sent <= 100);
+  CHECK(p.consumers[0]->core.records().pinned() <= 110);
+  CHECK(std::all_of(healthy.begin(), healthy.end(), [](const auto& m) { return m->end.has_value(); }));
 }
