@@ -198,7 +198,11 @@ void consumer_core::finish_accepted(instant now, held* d, std::string&& result) 
 }
 
 void consumer_core::finish_failed(instant now, held* d, onay::outcome&& o) {
-  const auto cls = o.cls <= error_class::uncertain ? o.cls : error_class::permanent;
+  auto cls = o.cls <= error_class::uncertain ? o.cls : error_class::permanent;
+  if (d->timed_out && (cls == error_class::transient || cls == error_class::overload)) {
+    // Cut short in the middle: what it calls passing may have happened. What says more than that is believed.
+    cls = error_class::uncertain;
+  }
   ++counters_.by_error_class[std::size_t(cls)];
   failed_attempt failed;
   failed.cls = cls;

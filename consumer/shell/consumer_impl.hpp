@@ -70,7 +70,7 @@ class consumer::impl : public std::enable_shared_from_this<consumer::impl> {
   void work_async(const async_handler& handle);
   [[nodiscard]] bool may_start(const core::held& d, time_point now) const;
   [[nodiscard]] time_point deadline_of(const core::held& d, time_point now) const;
-  [[nodiscard]] outcome thrown() const;
+  [[nodiscard]] outcome thrown(bool stopped) const;
 
   // --- the I/O thread (consumer_loop.cpp) ---
   void io_main();

@@ -51,7 +51,7 @@ void consumer::impl::work_sync(const onay::handler& handle, shell::run& r) {
       try {
         end.outcome = handle(d, c);
       } catch (...) {
-        end.outcome = thrown();
+        end.outcome = thrown(r.stopped());
       }
     }
     r.end();
@@ -82,7 +82,7 @@ void consumer::impl::work_async(const async_handler& handle) {
       handle(shell::run::make_delivery(*r), std::move(c));
     } catch (...) {
       if (r->thrown_out) {
-        r->settle(thrown());
+        r->settle(thrown(r->stopped()));
       }
       continue;  // otherwise the delivery is somebody's, and so is its settlement
     }
@@ -101,9 +101,11 @@ time_point consumer::impl::deadline_of(const core::held& d, time_point now) cons
   return std::min(d.limit, core::after(now, options_.attempt_timeout));
 }
 
-// The verdict on the exception that is being handled.
-outcome consumer::impl::thrown() const {
-  const auto cls = options_.unclassified_is_transient ? error_class::transient : error_class::permanent;
+// The verdict on the exception that is being handled. After the stop token fired it mostly says just that.
+outcome consumer::impl::thrown(bool stopped) const {
+  const auto cls = stopped                              ? error_class::uncertain
+                   : options_.unclassified_is_transient ? error_class::transient
+                                                        : error_class::permanent;
   try {
     throw;
   } catch (const std::exception& e) {

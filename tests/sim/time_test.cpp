@@ -74,6 +74,39 @@ TEST_CASE("a handler that obeys its timeout is tried again, as uncertain") {
   CHECK(p.consumers[0]->core.counters().by_error_class[std::size_t(error_class::uncertain)] == 1);
 }
 
+TEST_CASE("what a handler calls passing is uncertain once its timeout has cut it short; what says more is believed") {
+  struct {
+    error_class returned, counted;
+    bool idempotent;
+    reason why;
+  } const cases[] = {
+      {error_class::transient, error_class::uncertain, true, reason::none},
+      {error_class::overload, error_class::uncertain, true, reason::none},
+      {error_class::rolled_back, error_class::rolled_back, true, reason::none},
+      {error_class::permanent, error_class::permanent, true, reason::rejected},
+      {error_class::transient, error_class::uncertain, false, reason::outcome_unknown},
+      {error_class::rolled_back, error_class::rolled_back, false, reason::none},
+  };
+  for (const auto& c : cases) {
+    pair::options o;
+    o.consumer.attempt_timeout = 500ms;
+    o.consumer.retry.handler_is_idempotent = c.idempotent;
+    pair p(o);
+    p.handler = [&](const core::held& d) {
+      run_plan plan{d.attempt == 1 ? duration(600ms) : duration(1ms)};
+      if (d.attempt == 1) {
+        plan.result = failure(c.returned, "cut short");
+      }
+      plan.obeys_stop = false;
+      return plan;
+    };
+    auto sent = p.send("k");
+    REQUIRE(p.drive_until([&] { return sent->end.has_value(); }, 10s));
+    CHECK(sent->end->why == c.why);
+    CHECK(p.consumers[0]->core.counters().by_error_class[std::size_t(c.counted)] == 1);
+  }
+}
+
 TEST_CASE("when every slot is stuck the queue goes back and credit stops, until one ends") {
   pair::options o;
   o.consumer.concurrency = 1;
