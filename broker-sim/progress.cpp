@@ -47,7 +47,13 @@ unsigned interruptions::count() {
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   const timespec now{0, 0};
-  while (::sigtimedwait(&set, nullptr, &now) > 0) ++count_;
+  while (::sigtimedwait(&set, nullptr, &now) > 0) {
+    ++count_;
+    fmt::print(stderr, "{}\n",
+               count_ == 1
+                   ? "\nbroker-sim: interrupted: sends nothing more and waits for what was sent; once more gives up"
+                   : "\nbroker-sim: gives up on what is unsettled");
+  }
   return count_;
 }
 

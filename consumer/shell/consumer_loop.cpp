@@ -298,7 +298,7 @@ stop_report consumer::impl::report() {
   result.unconfirmed = r.unconfirmed;
   result.dead_letters = r.dead_letters;
   result.error = stop_error_;
-  result.clean = r.running == 0 && r.unconfirmed == 0 && r.dead_letters == 0;
+  result.clean = r.running == 0 && r.unconfirmed == 0 && r.dead_letters == 0 && stop_error_.empty();
   return result;
 }
 
@@ -330,6 +330,10 @@ consumer_status consumer::impl::look() {
   s.inbox_pinned = core_.records().pinned();
   std::copy(std::begin(c.by_error_class), std::end(c.by_error_class), std::begin(s.by_error_class));
   s.refused = core_.refused_by_peer();
+  if (letters_) {
+    s.collector_connected = letters_->connected();
+    s.refused_by_collector = letters_->refused_by_peer();
+  }
   shell::idle_facts f;
   f.stopped = stage_ != stage::running;
   f.draining = core_.draining();

@@ -30,6 +30,8 @@ class dead_letter_link {
   // Letters that could leave at once.
   [[nodiscard]] std::uint64_t room() const;
   [[nodiscard]] std::uint64_t room_bytes() const;
+  [[nodiscard]] bool connected() const { return !core_.sessions().empty(); }
+  [[nodiscard]] const std::string& refused_by_peer() const { return core_.refused_by_peer(); }
   [[nodiscard]] bool close_done() const { return core_.close_done(); }
 
   // --- input ---

@@ -47,8 +47,10 @@ std::string hint_for(int error) {
     case EADDRINUSE:
       return "Stop the other process, or choose another port; trying again later makes sense.";
     case EADDRNOTAVAIL:
-    case ENODEV:
       return "This machine has no interface with that address; trying again makes sense once it is up.";
+    case ENODEV:
+      return "To bind, name an address in numbers (127.0.0.1), an interface of this machine, or * for all; a host name "
+             "like localhost is for connecting.";
     case EACCES:
     case EPERM:
       return "Choose a port above 1023 or another path, or run with the permission; trying again changes nothing.";

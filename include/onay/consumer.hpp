@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -68,8 +69,10 @@ struct consumer_options {
   std::uint32_t concurrency = 0xffffffff;
   std::uint32_t credit_max = 1'024;           ///< messages held at once, at least `concurrency`; at most 1 M
   byte_size credit_bytes_max = {64U << 20U};  ///< their bytes; at least one largest message
-  byte_size payload_max = {8U << 20U};        ///< larger messages stay at their sender (`undeliverable`); at most 1 GiB
-  limit<std::uint32_t> attempts_max = 5U;     ///< handler starts per message over all its consumers, at least 1
+  /// Messages stay at their sender (`undeliverable`) when key, headers and payload together take more than this and
+  /// 64 KiB + 255 bytes. At most 1 GiB.
+  byte_size payload_max = {8U << 20U};
+  limit<std::uint32_t> attempts_max = 5U;  ///< handler starts per message over all its consumers, at least 1
   duration attempt_timeout = std::chrono::seconds(30);         ///< the stop token fires; less than `age_max`
   limit<duration> age_max = duration(std::chrono::hours(24));  ///< older messages are condemned without a start
   /// Settles a handler that ignored its stop token for this long as a counted, uncertain retry, although it still runs:
@@ -78,7 +81,9 @@ struct consumer_options {
   backoff_options backoff = {};
   bool unclassified_is_transient = false;  ///< what a handler throws is `permanent` unless this is set
 
-  std::uint32_t inbox_max = 1'000'000;     ///< operation keys remembered; confirmed ones make room, oldest first
+  /// Operation keys remembered; confirmed ones make room, oldest first. A sender whose unconfirmed keys fill half of it
+  /// gets no more credit until it confirms some.
+  std::uint32_t inbox_max = 1'000'000;
   byte_size result_max = {64U << 10U};     ///< a handler's result; at most 8 MiB
   std::uint32_t dead_letters_max = 1'024;  ///< condemned messages being buried at once; others wait at their sender
 
@@ -113,16 +118,20 @@ struct consumer_status {
   std::uint64_t inbox_records = 0, inbox_pinned = 0;
   std::uint64_t by_error_class[7] = {};  ///< failed attempts, indexed by `error_class`
   std::string refused;                   ///< a sender's words when it refuses this consumer ("identity in use")
+  /// The dead-letter collector is there; always false without `dead_letter_to`. While it isn't, condemned messages wait
+  /// at their senders and are offered here again and again (`released`).
+  bool collector_connected = false;
+  std::string refused_by_collector;  ///< its words when it refuses this consumer; empty otherwise
 };
 
 /// What a stop left behind.
 struct stop_report {
-  bool clean = false;              ///< nothing is left unknown: every settlement was confirmed, no handler runs
-  std::uint64_t settled = 0;       ///< during the drain
-  std::uint64_t released = 0;      ///< handed back unstarted, no attempt counted
-  std::uint64_t running = 0;       ///< handlers that still run; their attempt will be charged
+  bool clean = false;          ///< `error` is empty and nothing is left unknown: settlements confirmed, no handler runs
+  std::uint64_t settled = 0;   ///< during the drain
+  std::uint64_t released = 0;  ///< handed back unstarted, no attempt counted
+  std::uint64_t running = 0;   ///< handlers that still run; their attempt will be charged
   std::uint64_t unconfirmed = 0;   ///< settlements that the senders had not confirmed
-  std::uint64_t dead_letters = 0;  ///< condemned, not confirmed by the collector: their senders still hold them
+  std::uint64_t dead_letters = 0;  ///< letters under way that the collector had not confirmed; their senders hold them
   std::string error;               ///< why it stopped by itself ("identity in use"); empty if it was asked to
 };
 
@@ -145,7 +154,8 @@ using async_handler = std::function<void(delivery, context)>;
 /// when a worker dies or a message moves to another. No order is promised.
 ///
 /// Handlers: run on `concurrency` threads of the consumer (an asynchronous consumer uses at most one per processor).
-/// Anything they throw is caught and is a failure of class `permanent`.
+/// Anything they throw is caught and is a failure of class `permanent` (`uncertain` once the stop token has fired). A
+/// run past its timeout that ends as `transient` or `overload` counts as `uncertain`: it was cut short in the middle.
 ///
 /// Thread safety: all members from any thread, `stop` also from inside a handler (it then returns at once, and the
 /// drain goes on behind it). May be destroyed in any state, also from inside its own handler: that handler then runs to
@@ -159,6 +169,14 @@ class consumer {
   /// Uses the caller's context, which must outlive the consumer.
   consumer(zmq::context_t& context, consumer_options options, onay::handler handle);
   consumer(zmq::context_t& context, consumer_options options, async_handler handle);
+  /// A handler that owns its delivery settles it and returns nothing; what this one returns would be lost.
+  template <class F>
+  requires std::is_invocable_r_v<outcome, F&, delivery, context> &&
+      (!std::is_invocable_v<F&, const delivery&, context&>)consumer(consumer_options options, F handle) = delete;
+  template <class F>
+  requires std::is_invocable_r_v<outcome, F&, delivery, context> &&
+      (!std::is_invocable_v<F&, const delivery&, context&>)consumer(zmq::context_t& context, consumer_options options,
+                                                                    F handle) = delete;
   /// Stops with a deadline of zero if it still runs, and then waits for running handlers: threads can't be killed.
   ~consumer();
   consumer(const consumer&) = delete;

@@ -17,7 +17,7 @@ namespace onay {
 /// collector that deduplicates by key stores each letter once.
 struct dead_letter {
   message_id id;       ///< of the original message
-  std::string origin;  ///< logical id of the consumer that buried it
+  std::string origin;  ///< logical id of whoever buried it: a consumer, or the sender itself
   reason why = reason::none;
   retry_record record;          ///< with the original operation key
   std::vector<header> headers;  ///< the original ones

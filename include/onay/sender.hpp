@@ -121,7 +121,9 @@ struct [[nodiscard]] send_result {
 /// more than once. Messages are kept in memory: they die with this process. No order is promised.
 ///
 /// Joining: a `send` whose key belongs to an unsettled message joins that message (same outcome, sent once); with
-/// another payload it is refused through its receipt (`settled_message::refused`).
+/// another payload it is refused through its receipt (`settled_message::refused`). Headers and deadline of the one that
+/// joins are ignored. Once the first is settled, another payload under its key is delivered, and dead-lettered as
+/// `key_conflict` by a consumer that still remembers the key.
 ///
 /// Thread safety: all members from any thread. Threads: one I/O thread, and one for callbacks once there is any.
 /// Errors: the constructor throws `configuration_error` or `setup_error`; later outcomes are values.

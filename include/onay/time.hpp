@@ -5,6 +5,10 @@
 /// Durations, the clock that every decision runs on, and limits that can be lifted.
 #pragma once
 
+#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#error "onay needs C++20: compile with -std=c++20"
+#endif
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>

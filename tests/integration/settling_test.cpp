@@ -149,6 +149,57 @@ TEST_CASE("a permanent failure ends at the collector, with its reason, its recor
   CHECK(letters[0].id.number == 1);
 }
 
+TEST_CASE("a consumer says whether its collector is there, and what it was refused with", "[integration]") {
+  sender up(sending(bind("tcp://127.0.0.1:*")));
+  sender other(sending(bind("tcp://127.0.0.1:*")));
+  auto collecting = receiving(bind("tcp://127.0.0.1:*"));
+  collecting.dead_letters = collect{};
+  consumer collector(collecting, accepting());
+  collector.start();
+  auto co = receiving(connect(up.addresses().at(0)));
+  co.dead_letters = dead_letter_to{connect(collector.addresses().at(0))};
+  consumer good(co, accepting());
+  good.start();
+  CHECK(eventually([&] { return good.status().collector_connected; }));
+  co.dead_letters = dead_letter_to{connect(other.addresses().at(0))};  // a sender's address
+  consumer wrong(co, accepting());
+  wrong.start();
+  CHECK(eventually([&] { return !wrong.status().refused_by_collector.empty(); }));
+  CHECK(!wrong.status().collector_connected);
+}
+
+TEST_CASE("a handler that owns its delivery can't return an outcome by mistake", "[integration]") {
+  const auto lost = [](delivery, context) { return accept(); };
+  const auto sync = [](const delivery&, context&) { return accept(); };
+  const auto async = [](delivery d, context) { std::move(d).settle(accept()); };
+  CHECK(!std::is_constructible_v<consumer, consumer_options, decltype(lost)>);
+  CHECK(std::is_constructible_v<consumer, consumer_options, decltype(sync)>);
+  CHECK(std::is_constructible_v<consumer, consumer_options, decltype(async)>);
+}
+
+// C50
+TEST_CASE("an empty payload is handled, and buried, as such", "[integration]") {
+  sender up(sending(bind("tcp://127.0.0.1:*")));
+  std::atomic<int> letters{0};
+  auto collecting = receiving(bind("tcp://127.0.0.1:*"));
+  collecting.dead_letters = collect{};
+  consumer collector(collecting, [&](const delivery& d, context&) {
+    const auto read = read_dead_letter(d.payload());
+    letters += read && read->payload.empty() && read->record.operation_key == "bad" ? 1 : 100;
+    return accept();
+  });
+  collector.start();
+  auto co = receiving(connect(up.addresses().at(0)));
+  co.dead_letters = dead_letter_to{connect(collector.addresses().at(0))};
+  consumer down(co, [](const delivery& d, context&) {
+    return d.payload().empty() && d.key() == "good" ? accept("empty") : failure(error_class::permanent, "no");
+  });
+  down.start();
+  CHECK(outcome_of(up.send(letter("good", "")).ticket).result == "empty");
+  CHECK(outcome_of(up.send(letter("bad", "")).ticket).state == final_state::dead_lettered);
+  CHECK(letters == 1);
+}
+
 TEST_CASE("many condemned messages pass a collector with little credit", "[integration]") {
   constexpr int count = 300;
   sender up(sending(bind("tcp://127.0.0.1:*")));
@@ -342,6 +393,27 @@ TEST_CASE("the stop token fires at the attempt's timeout", "[integration]") {
   });
   down.start();
   CHECK(outcome_of(up.send(letter("a")).ticket).result == "second");
+}
+
+TEST_CASE("an exception after the stop token has fired is uncertain, before it permanent", "[integration]") {
+  sender up(sending(bind("tcp://127.0.0.1:*")));
+  auto co = receiving(connect(up.addresses().at(0)));
+  co.attempt_timeout = 50ms;
+  consumer down(co, [](const delivery& d, context& c) -> outcome {
+    if (c.attempt() > 1) {
+      return accept("second");
+    }
+    if (d.key() == "late") {
+      event stopped;
+      const std::stop_callback on_stop(c.stop_token(), [&] { stopped.set(); });
+      (void)stopped.wait();
+    }
+    throw std::runtime_error("cancelled");
+  });
+  down.start();
+  CHECK(outcome_of(up.send(letter("late")).ticket).result == "second");
+  CHECK(outcome_of(up.send(letter("early")).ticket).why == reason::rejected);
+  CHECK(down.status().by_error_class[std::size_t(error_class::uncertain)] == 1);
 }
 
 // C44

@@ -296,6 +296,7 @@ TEST_CASE("a consumer whose name is taken stops by itself and says why", "[integ
   consumer second(co, accepting());
   const auto report = second.run();
   CHECK(report.error.find("identity in use") != std::string::npos);
+  CHECK(!report.clean);
   CHECK(outcome_of(up.send(letter("b")).ticket).state == final_state::accepted);
 }
 

@@ -23,6 +23,7 @@ const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+// C12
 TEST_CASE("without jitter the delay doubles up to the cap and stays there for any n", "[backoff]") {
   duration expected = 200ms;
   for (std::uint64_t n = 1; n <= 8; ++n, expected *= 2) {

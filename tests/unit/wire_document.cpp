@@ -116,6 +116,7 @@ TEST_CASE("a sound document is read", "[wire]") {
   CHECK(t.middle().doc.payload == "payload");
 }
 
+// C48, with all that follows
 TEST_CASE("a document with one byte more or any bytes fewer is malformed", "[wire]") {
   const auto document = sound();
   CHECK(state_of(document + '\0') == document_state::malformed);
@@ -215,6 +216,7 @@ TEST_CASE("hostile keys are told apart by state, with the rest of the document k
   CHECK(state_of(with_key(std::string(4'096, 'k'))) == document_state::key_too_long);
 }
 
+// C50
 TEST_CASE("an empty payload is a payload; nil and none are not", "[wire]") {
   CHECK(state_of(with_field(6, [](raw_packer& p) { put_bin(p, ""); })) == document_state::ok);
   CHECK(state_of(with_field(6, [](raw_packer& p) { put_str(p, ""); })) == document_state::ok);

@@ -68,6 +68,7 @@ TEST_CASE("a frame with one more byte is unreadable", "[wire]") {
   }
 }
 
+// C47
 TEST_CASE("a bomb as a frame, or as a field that nobody knows, is unreadable and allocates nothing", "[wire]") {
   for (const auto& bomb : bombs()) {
     core::frame back = core::deliver{};
